@@ -1,0 +1,235 @@
+"""Everything headrace raises, as one tree; facts are attributes, the message is built from them.
+
+HeadraceError
+├── ConfigError              the operator asked for something impossible
+│   ├── UnknownSettingError  no setting of Kafka's has this name
+│   └── InvalidConfigError   a known setting with a value Kafka refuses, in Kafka's words
+├── StorageError             the disk, or what lies on it
+│   ├── OffsetOutOfRangeError
+│   ├── CorruptBatchError
+│   ├── DirectoryInUseError
+│   └── StorageWriteError
+├── RecordError              what a producer sent cannot be appended
+│   ├── CorruptMessageError, InvalidRecordError, MessageTooLargeError
+│   ├── InvalidTimestampError, UndecodableRecordsError
+│   └── OutOfOrderSequenceError, InvalidProducerEpochError
+├── TopicError               a topic or partition that is not, or may not be
+│   ├── UnknownTopicError, UnknownTopicIdError, TopicExistsError, InvalidTopicError
+│   └── InvalidPartitionsError, InvalidReplicationFactorError, InvalidReplicaAssignmentError
+├── RequestError             a well-formed request for something that cannot be done
+├── EngineError              Apache Kafka on this machine cannot be fetched, started or asked
+│   └── JarError, JavaNotFoundError, NodeError
+├── BenchError               a measurement that cannot be taken or is not valid
+└── WireError                bytes that break the wire format; the connection is closed
+"""
+
+from pathlib import Path
+from uuid import UUID
+
+
+class HeadraceError(Exception):
+    """Base of all errors this package raises on purpose."""
+
+
+class ConfigError(HeadraceError):
+    """A setting has a value that cannot work."""
+
+    def __init__(self, name: str, value: object, wanted: str) -> None:
+        super().__init__(f"{name}={value}: {wanted}")
+        self.name, self.value, self.wanted = name, value, wanted
+
+
+class UnknownSettingError(ConfigError):
+    """No setting has this name. `source` says where it stands, when that was a file or the like."""
+
+    def __init__(
+        self,
+        name: str,
+        kind: str = "broker",
+        *,
+        source: str | None = None,
+        suggestion: str | None = None,
+    ) -> None:
+        message = f"Unknown {kind} config name: {name}"
+        if suggestion:
+            message += f"; did you mean {suggestion}?"
+        HeadraceError.__init__(self, f"{source}: {message}" if source else message)
+        self.name, self.value, self.wanted, self.kind = name, None, "a known name", kind
+        self.source, self.suggestion = source, suggestion
+
+
+class InvalidConfigError(ConfigError):
+    """A known setting has a value that Kafka refuses; `wanted` is Kafka's own sentence."""
+
+    def __init__(self, name: str, value: object, wanted: str, *, source: str | None = None) -> None:
+        HeadraceError.__init__(self, f"{source}: {wanted}" if source else wanted)
+        self.name, self.value, self.wanted, self.source = name, value, wanted, source
+
+
+class StorageError(HeadraceError):
+    """The disk, or what lies on it."""
+
+
+class OffsetOutOfRangeError(StorageError):
+    """The offset lies outside the log."""
+
+    def __init__(self, offset: int, start: int, end: int) -> None:
+        super().__init__(f"offset {offset} is outside [{start}, {end})")
+        self.offset, self.start, self.end = offset, start, end
+
+
+class CorruptBatchError(StorageError):
+    """A batch on disk is damaged."""
+
+    def __init__(self, path: Path, position: int, reason: str) -> None:
+        super().__init__(f"{path} is damaged at byte {position}: {reason}")
+        self.path, self.position, self.reason = path, position, reason
+
+
+class DirectoryInUseError(StorageError):
+    """Another broker has the data directory open."""
+
+    def __init__(self, path: Path, owner: str) -> None:
+        super().__init__(
+            f"data directory {path} is in use by {owner}; "
+            "stop that broker or choose another --data-dir"
+        )
+        self.path, self.owner = path, owner
+
+
+class StorageWriteError(StorageError):
+    """The operating system refused a write; nothing of it was kept."""
+
+    def __init__(self, path: Path, error: OSError) -> None:
+        super().__init__(f"cannot write {path}: {error.strerror or error}")
+        self.path, self.error = path, error
+
+
+class RecordError(HeadraceError):
+    """What a producer sent cannot be appended."""
+
+
+class CorruptMessageError(RecordError):
+    """The batch's bytes do not match its checksum or its size."""
+
+
+class InvalidRecordError(RecordError):
+    """The batch is whole, but its content breaks a rule."""
+
+
+class UndecodableRecordsError(RecordError):
+    """The codec of the batch is unknown or its payload does not decompress."""
+
+
+class MessageTooLargeError(RecordError):
+    """The batch is larger than `max.message.bytes`."""
+
+    def __init__(self, size: int, limit: int) -> None:
+        super().__init__(f"batch of {size} bytes is over max.message.bytes={limit}")
+        self.size, self.limit = size, limit
+
+
+class InvalidTimestampError(RecordError):
+    """The timestamp lies further from the clock than the topic allows."""
+
+    def __init__(self, timestamp: int, earliest: int, latest: int) -> None:
+        super().__init__(f"timestamp {timestamp} is outside [{earliest}, {latest}]")
+        self.timestamp, self.earliest, self.latest = timestamp, earliest, latest
+
+
+class OutOfOrderSequenceError(RecordError):
+    """A producer's sequence number leaves a gap."""
+
+    def __init__(self, producer_id: int, sequence: int, expected: int) -> None:
+        super().__init__(f"producer {producer_id} sent sequence {sequence}, expected {expected}")
+        self.producer_id, self.sequence, self.expected = producer_id, sequence, expected
+
+
+class InvalidProducerEpochError(RecordError):
+    """A producer with an older epoch than the one known was fenced."""
+
+    def __init__(self, producer_id: int, epoch: int, current: int) -> None:
+        super().__init__(f"producer {producer_id} has epoch {epoch}, current is {current}")
+        self.producer_id, self.epoch, self.current = producer_id, epoch, current
+
+
+class TopicError(HeadraceError):
+    """A topic or partition that is not, or may not be."""
+
+
+class UnknownTopicError(TopicError):
+    """No such topic or partition."""
+
+    def __init__(self, topic: str, partition: int | None = None) -> None:
+        what = topic if partition is None else f"{topic}-{partition}"
+        super().__init__(f"unknown topic or partition {what}")
+        self.topic, self.partition = topic, partition
+
+
+class UnknownTopicIdError(TopicError):
+    """No topic has this id."""
+
+    def __init__(self, topic_id: UUID) -> None:
+        super().__init__(f"unknown topic id {topic_id}")
+        self.topic_id = topic_id
+
+
+class TopicExistsError(TopicError):
+    """The name is taken."""
+
+    def __init__(self, topic: str) -> None:
+        super().__init__(f"Topic '{topic}' already exists.")
+        self.topic = topic
+
+
+class InvalidTopicError(TopicError):
+    """The name cannot be a topic's."""
+
+
+class InvalidPartitionsError(TopicError):
+    """The number of partitions is impossible."""
+
+
+class InvalidReplicationFactorError(TopicError):
+    """One node cannot hold this many replicas."""
+
+
+class InvalidReplicaAssignmentError(TopicError):
+    """The manual assignment names brokers or partitions that are not there."""
+
+
+class RequestError(HeadraceError):
+    """A well-formed request for something that cannot be done."""
+
+
+class EngineError(HeadraceError):
+    """Apache Kafka on this machine cannot be fetched, started or asked."""
+
+
+class JarError(EngineError):
+    """A jar is not there, cannot be had, or is not the pinned one."""
+
+
+class JavaNotFoundError(EngineError):
+    """No Java on this machine is new enough."""
+
+    def __init__(self, minimum: int, too_old: list[str]) -> None:
+        found = f" (found only {', '.join(too_old)})" if too_old else ""
+        super().__init__(
+            f"Java {minimum} or newer is needed and was not found{found}; install it with "
+            f"'apt-get install openjdk-{minimum}-jre-headless' (Debian, Ubuntu) or "
+            f"'dnf install java-{minimum}-openjdk-headless' (Fedora, RHEL), or set JAVA_HOME"
+        )
+        self.minimum, self.too_old = minimum, too_old
+
+
+class NodeError(EngineError):
+    """A Kafka node did not start, or stopped when it should not."""
+
+
+class BenchError(HeadraceError):
+    """A measurement cannot be taken, or what was measured is not valid."""
+
+
+class WireError(HeadraceError):
+    """Bytes that break the wire format; the connection is closed."""

@@ -1,0 +1,1 @@
+"""Kafka's wire format: framing, versions, message codec, hot-path encoders. No I/O."""

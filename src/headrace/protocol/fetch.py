@@ -1,0 +1,225 @@
+"""Fetch (1), v4-18, by hand: the answer is written around file bytes that are never copied here.
+
+v5   log_start_offset                 v7   sessions (KIP-227)
+v9   current_leader_epoch             v11  rack_id, preferred_read_replica
+v12  flexible, last_fetched_epoch     v13  topics by id (KIP-516)
+v15  replica id moves to a tag        v17, v18  tags for replicas only
+"""
+
+from struct import Struct
+from typing import ClassVar, NamedTuple
+
+from headrace.errors import WireError
+from headrace.protocol.headers import RESPONSE_START
+from headrace.protocol.primitives import (
+    INT32,
+    Buffer,
+    read_array_length,
+    read_int32,
+    read_string,
+    skip_tags,
+    write_array_length,
+    write_string,
+    write_uvarint,
+)
+
+FLEXIBLE_FROM = 12
+TOPIC_IDS_FROM = 13
+SESSIONS_FROM = 7
+_ID_SIZE = 16
+
+# max wait, min bytes, max bytes, isolation level
+_LIMITS = Struct(">iiib")
+_SESSION = Struct(">ii")
+# partition, [leader epoch], fetch offset, [last fetched epoch], [log start], max bytes
+_PARTITION = {
+    4: Struct(">iqi"), 5: Struct(">iqqi"), 9: Struct(">iiqqi"), 12: Struct(">iiqiqi"),
+}  # fmt: skip
+
+
+class FetchPartition(NamedTuple):
+    """One partition asked for. A leader epoch of -1 means "do not check"."""
+
+    partition: int
+    leader_epoch: int
+    offset: int
+    max_bytes: int
+
+
+class FetchRequest(NamedTuple):
+    """A parsed request. A topic is its raw name, or its 16-byte id from v13 on."""
+
+    max_wait_ms: int
+    min_bytes: int
+    max_bytes: int
+    isolation_level: int
+    session_id: int
+    session_epoch: int
+    topics: list[tuple[bytes, list[FetchPartition]]]
+    forgotten: list[tuple[bytes, list[int]]]
+
+
+class PartitionHead(NamedTuple):
+    """All of a partition's answer but its records."""
+
+    partition: int
+    error_code: int
+    high_watermark: int
+    last_stable_offset: int
+    log_start_offset: int
+
+
+def read_request(buffer: Buffer, position: int, end: int, version: int) -> FetchRequest:
+    """Read the body of a request."""
+    is_flexible = version >= FLEXIBLE_FROM
+    if version < 15:
+        _, position = read_int32(buffer, position, end)  # replica id
+    if position + _LIMITS.size > end:
+        raise WireError("Fetch request ends inside its limits")
+    max_wait_ms, min_bytes, max_bytes, isolation_level = _LIMITS.unpack_from(buffer, position)
+    position += _LIMITS.size
+    session_id, session_epoch = 0, -1
+    if version >= SESSIONS_FROM:
+        if position + _SESSION.size > end:
+            raise WireError("Fetch request ends inside its session")
+        session_id, session_epoch = _SESSION.unpack_from(buffer, position)
+        position += _SESSION.size
+    topics, position = _read_topics(buffer, position, end, version)
+    forgotten: list[tuple[bytes, list[int]]] = []
+    if version >= SESSIONS_FROM:
+        forgotten, position = _read_forgotten(buffer, position, end, version)
+    if version >= 11:
+        _, position = read_string(buffer, position, end, is_compact=is_flexible)  # rack
+    if is_flexible:
+        position = skip_tags(buffer, position, end)
+    if position != end:
+        raise WireError(f"{end - position} bytes follow the end of a Fetch request")
+    return FetchRequest(
+        max_wait_ms,
+        min_bytes,
+        max_bytes,
+        isolation_level,
+        session_id,
+        session_epoch,
+        topics,
+        forgotten,
+    )
+
+
+def _read_topics(
+    buffer: Buffer, position: int, end: int, version: int
+) -> tuple[list[tuple[bytes, list[FetchPartition]]], int]:
+    is_flexible = version >= FLEXIBLE_FROM
+    layout = _PARTITION[max(start for start in _PARTITION if start <= version)]
+    topic_count, position = read_array_length(buffer, position, end, is_compact=is_flexible)
+    topics = []
+    for _ in range(topic_count):
+        topic, position = _read_topic(buffer, position, end, version)
+        count, position = read_array_length(buffer, position, end, is_compact=is_flexible)
+        partitions = []
+        for _ in range(count):
+            if position + layout.size > end:
+                raise WireError("Fetch request ends inside a partition")
+            values = layout.unpack_from(buffer, position)
+            position += layout.size
+            if version >= 9:
+                partitions.append(FetchPartition(values[0], values[1], values[2], values[-1]))
+            else:
+                partitions.append(FetchPartition(values[0], -1, values[1], values[-1]))
+            if is_flexible:
+                position = skip_tags(buffer, position, end)
+        if is_flexible:
+            position = skip_tags(buffer, position, end)
+        topics.append((topic, partitions))
+    return topics, position
+
+
+def _read_forgotten(
+    buffer: Buffer, position: int, end: int, version: int
+) -> tuple[list[tuple[bytes, list[int]]], int]:
+    is_flexible = version >= FLEXIBLE_FROM
+    topic_count, position = read_array_length(buffer, position, end, is_compact=is_flexible)
+    forgotten = []
+    for _ in range(topic_count):
+        topic, position = _read_topic(buffer, position, end, version)
+        count, position = read_array_length(buffer, position, end, is_compact=is_flexible)
+        indexes = []
+        for _ in range(count):
+            index, position = read_int32(buffer, position, end)
+            indexes.append(index)
+        if is_flexible:
+            position = skip_tags(buffer, position, end)
+        forgotten.append((topic, indexes))
+    return forgotten, position
+
+
+def _read_topic(buffer: Buffer, position: int, end: int, version: int) -> tuple[bytes, int]:
+    if version >= TOPIC_IDS_FROM:
+        if position + _ID_SIZE > end:
+            raise WireError("Fetch request ends inside a topic id")
+        return bytes(buffer[position : position + _ID_SIZE]), position + _ID_SIZE
+    topic, position = read_string(buffer, position, end, is_compact=version >= FLEXIBLE_FROM)
+    if topic is None:
+        raise WireError("Fetch request with a null topic name")
+    return topic, position
+
+
+# partition, error code, high watermark, last stable offset[, log start offset]
+_HEAD_V4 = Struct(">ihqq")
+_HEAD_V5 = Struct(">ihqqq")
+_NO_ABORTED_V4 = b"\xff\xff\xff\xff"
+_NO_REPLICA = b"\xff\xff\xff\xff"
+
+
+class FetchLayout:
+    """How one version writes its answer; `of` returns the shared instance for a version.
+
+    An answer is a list of pieces; where a partition has records, the caller
+    puts its own pieces between `partition_head` and `partition_tail`.
+    """
+
+    __slots__ = ("_is_flexible", "_version", "partition_tail", "tail", "topic_tail")
+    _instances: ClassVar[dict[int, "FetchLayout"]] = {}
+
+    def __init__(self, version: int) -> None:
+        self._version = version
+        self._is_flexible = is_flexible = version >= FLEXIBLE_FROM
+        self.partition_tail = self.topic_tail = self.tail = b"\0" if is_flexible else b""
+
+    @classmethod
+    def of(cls, version: int) -> "FetchLayout":
+        """Return the layout of `version`."""
+        layout = cls._instances.get(version)
+        if layout is None:
+            layout = cls._instances[version] = cls(version)
+        return layout
+
+    def head(self, error_code: int, session_id: int, topic_count: int) -> bytes:
+        """Everything of the body before the first topic."""
+        out = b"\0\0\0\0"  # throttle time
+        if self._version >= SESSIONS_FROM:
+            out += error_code.to_bytes(2, "big", signed=True) + INT32.pack(session_id)
+        return out + write_array_length(topic_count, is_compact=self._is_flexible)
+
+    def topic_head(self, topic: bytes, partition_count: int) -> bytes:
+        """Topic name or id and the number of its partitions."""
+        if self._version < TOPIC_IDS_FROM:
+            topic = write_string(topic, is_compact=self._is_flexible)
+        return topic + write_array_length(partition_count, is_compact=self._is_flexible)
+
+    def partition_head(self, head: PartitionHead, records_bytes: int) -> bytes:
+        """Everything of a partition before its records, including their length."""
+        out = _HEAD_V5.pack(*head) if self._version >= 5 else _HEAD_V4.pack(*head[:4])
+        # Null: no transaction was aborted in what follows.
+        out += b"\0" if self._is_flexible else _NO_ABORTED_V4
+        if self._version >= 11:
+            out += _NO_REPLICA
+        if self._is_flexible:
+            return out + write_uvarint(records_bytes + 1)
+        return out + INT32.pack(records_bytes)
+
+    def frame_head(self, correlation_id: int, body_size: int) -> bytes:
+        """Frame size and response header."""
+        if self._is_flexible:
+            return RESPONSE_START.pack(body_size + 5, correlation_id) + b"\0"
+        return RESPONSE_START.pack(body_size + 4, correlation_id)

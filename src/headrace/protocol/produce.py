@@ -1,0 +1,243 @@
+"""Produce (0), v3-13, by hand: requests are read in place, batches are never copied.
+
+v5   log_start_offset in the answer
+v8   record errors and an error message in the answer
+v9   flexible encoding
+v13  topics by id (KIP-516)
+
+v10 to v12 differ only in tagged fields and in what transactions may do.
+"""
+
+from struct import Struct
+from typing import NamedTuple
+
+from headrace.errors import WireError
+from headrace.protocol.headers import RESPONSE_START
+from headrace.protocol.primitives import (
+    INT32,
+    Buffer,
+    read_array_length,
+    read_int16,
+    read_int32,
+    read_span,
+    read_string,
+    read_uvarint,
+    skip_tags,
+    write_array_length,
+    write_string,
+)
+
+FLEXIBLE_FROM = 9
+TOPIC_IDS_FROM = 13
+_ID_SIZE = 16
+
+# error code, base offset, log append time[, log start offset]
+_RESULT_V3 = Struct(">hqq")
+_RESULT_V5 = Struct(">hqqq")
+_NO_ERRORS_V8 = INT32.pack(0) + b"\xff\xff"
+_NO_ERRORS_V9 = b"\x01\x00"
+_NO_THROTTLE = INT32.pack(0)
+
+
+class PartitionSpan(NamedTuple):
+    """Where one partition's records lie in the request buffer; start -1 for null."""
+
+    partition: int
+    start: int
+    end: int
+
+
+class ProduceRequest(NamedTuple):
+    """A parsed request. A topic is its raw name, or its 16-byte id from v13 on."""
+
+    transactional_id: bytes | None
+    acks: int
+    timeout_ms: int
+    topics: list[tuple[bytes, list[PartitionSpan]]]
+
+
+class PartitionResult(NamedTuple):
+    """What became of one partition's batch."""
+
+    partition: int
+    error_code: int = 0
+    base_offset: int = -1
+    log_append_time: int = -1
+    log_start_offset: int = -1
+    error_message: str | None = None
+    record_index: int = -1
+
+
+def read_request(buffer: Buffer, position: int, end: int, version: int) -> ProduceRequest:
+    """Read the body of a request; record bytes stay where they are."""
+    is_flexible = version >= FLEXIBLE_FROM
+    transactional_id, position = read_string(buffer, position, end, is_compact=is_flexible)
+    acks, position = read_int16(buffer, position, end)
+    timeout_ms, position = read_int32(buffer, position, end)
+    topic_count, position = read_array_length(buffer, position, end, is_compact=is_flexible)
+    topics: list[tuple[bytes, list[PartitionSpan]]] = []
+    for _ in range(topic_count):
+        topic, position = _read_topic(buffer, position, end, version)
+        partitions: list[PartitionSpan] = []
+        count, position = read_array_length(buffer, position, end, is_compact=is_flexible)
+        for _ in range(count):
+            index, position = read_int32(buffer, position, end)
+            start, position = read_span(buffer, position, end, is_compact=is_flexible)
+            partitions.append(PartitionSpan(index, -1 if start is None else start, position))
+            if is_flexible:
+                position = skip_tags(buffer, position, end)
+        if is_flexible:
+            position = skip_tags(buffer, position, end)
+        topics.append((topic, partitions))
+    if is_flexible:
+        position = skip_tags(buffer, position, end)
+    if position != end:
+        raise WireError(f"{end - position} bytes follow the end of a Produce request")
+    return ProduceRequest(transactional_id, acks, timeout_ms, topics)
+
+
+def _read_topic(buffer: Buffer, position: int, end: int, version: int) -> tuple[bytes, int]:
+    if version >= TOPIC_IDS_FROM:
+        if position + _ID_SIZE > end:
+            raise WireError("Produce request ends inside a topic id")
+        return bytes(buffer[position : position + _ID_SIZE]), position + _ID_SIZE
+    topic, position = read_string(buffer, position, end, is_compact=version >= FLEXIBLE_FROM)
+    if topic is None:
+        raise WireError("Produce request with a null topic name")
+    return topic, position
+
+
+def write_response(
+    version: int, correlation_id: int, topics: list[tuple[bytes, list[PartitionResult]]]
+) -> bytes:
+    """Encode a whole response frame."""
+    is_flexible = version >= FLEXIBLE_FROM
+    out = bytearray(b"\0") if is_flexible else bytearray()
+    out += write_array_length(len(topics), is_compact=is_flexible)
+    for topic, results in topics:
+        out += _topic_bytes(topic, version)
+        out += write_array_length(len(results), is_compact=is_flexible)
+        for result in results:
+            _write_result(out, version, result)
+        if is_flexible:
+            out += b"\0"
+    out += _NO_THROTTLE
+    if is_flexible:
+        out += b"\0"
+    return RESPONSE_START.pack(len(out) + 4, correlation_id) + out
+
+
+def _topic_bytes(topic: bytes, version: int) -> bytes:
+    if version >= TOPIC_IDS_FROM:
+        return topic
+    return write_string(topic, is_compact=version >= FLEXIBLE_FROM)
+
+
+def _write_result(out: bytearray, version: int, result: PartitionResult) -> None:
+    is_flexible = version >= FLEXIBLE_FROM
+    out += INT32.pack(result.partition)
+    numbers = (result.error_code, result.base_offset, result.log_append_time)
+    if version >= 5:
+        out += _RESULT_V5.pack(*numbers, result.log_start_offset)
+    else:
+        out += _RESULT_V3.pack(*numbers)
+    if version < 8:
+        return
+    if result.error_message is None:
+        out += _NO_ERRORS_V9 if is_flexible else _NO_ERRORS_V8
+    else:
+        message = write_string(result.error_message.encode(), is_compact=is_flexible)
+        has_record = result.record_index >= 0
+        out += write_array_length(int(has_record), is_compact=is_flexible)
+        if has_record:
+            out += INT32.pack(result.record_index) + message
+            if is_flexible:
+                out += b"\0"
+        out += message
+    if is_flexible:
+        out += b"\0"
+
+
+class ProduceShape:
+    """What stays the same from one request of a producer to the next.
+
+    Most producers send one batch to one partition again and again; all bytes
+    between the correlation id and the batch are then equal. A request that
+    matches is read by one comparison, and its answer is one `pack`.
+    """
+
+    __slots__ = ("_between", "_head", "_is_flexible", "_length", "_number", "_tail", "acks",
+                 "partition",
+        "start4", "topic", "version")  # fmt: skip
+
+    def __init__(
+        self, buffer: Buffer, start: int, version: int, acks: int, topic: bytes, span: PartitionSpan
+    ) -> None:
+        self._is_flexible = is_flexible = version >= FLEXIBLE_FROM
+        self.version = version
+        self.acks = acks
+        self.topic = topic
+        self.partition = span.partition
+        prefix = len(write_array_length(span.end - span.start, is_compact=is_flexible))
+        self.start4 = bytes(buffer[start : start + 4])
+        self._between = bytes(buffer[start + 8 : span.start - prefix])
+        self._length = len(self._between)
+        head = b"\0" if is_flexible else b""
+        head += write_array_length(1, is_compact=is_flexible) + _topic_bytes(topic, version)
+        head += write_array_length(1, is_compact=is_flexible) + INT32.pack(span.partition)
+        tail = b""
+        if version >= 8:
+            tail = _NO_ERRORS_V9 + b"\0\0" if is_flexible else _NO_ERRORS_V8
+        tail += _NO_THROTTLE + (b"\0" if is_flexible else b"")
+        self._number = _RESULT_V5 if version >= 5 else _RESULT_V3
+        self._head = Struct(f">ii{len(head)}s")
+        size = 4 + len(head) + self._number.size + len(tail)
+        self._tail = (size, head, tail)
+
+    @classmethod
+    def of(
+        cls, buffer: Buffer, start: int, end: int, version: int, request: ProduceRequest
+    ) -> "ProduceShape | None":
+        """Return the shape of a request that later ones are likely to repeat."""
+        if request.transactional_id is not None or len(request.topics) != 1:
+            return None
+        topic, spans = request.topics[0]
+        if len(spans) != 1 or spans[0].start < 0:
+            return None
+        shape = cls(buffer, start, version, request.acks, topic, spans[0])
+        return shape if shape.match(buffer, start, end) == spans[0][1:] else None
+
+    def match(self, buffer: Buffer, start: int, end: int) -> tuple[int, int] | None:
+        """Return (start, end) of the batch when the request at `start` has this shape."""
+        position = start + 8 + self._length
+        if (
+            buffer[start + 8 : position] != self._between
+            or buffer[start : start + 4] != self.start4
+        ):
+            return None
+        if self._is_flexible:
+            if position + 5 > end:
+                return None
+            length, position = read_uvarint(buffer, position, end)
+            stop = position + length - 1
+            if stop + 3 != end or buffer[stop:end] != b"\0\0\0":
+                return None
+        else:
+            if position + 4 > end:
+                return None
+            stop = position + 4 + INT32.unpack_from(buffer, position)[0]
+            position += 4
+            if stop != end:
+                return None
+        return (position, stop) if stop > position else None
+
+    def write_success(
+        self, correlation_id: int, base_offset: int, log_append_time: int, log_start_offset: int
+    ) -> bytes:
+        """Encode the frame that acknowledges one appended batch."""
+        size, head, tail = self._tail
+        if self.version >= 5:
+            numbers = self._number.pack(0, base_offset, log_append_time, log_start_offset)
+        else:
+            numbers = self._number.pack(0, base_offset, log_append_time)
+        return self._head.pack(size, correlation_id, head) + numbers + tail

@@ -1,0 +1,38 @@
+"""Which request versions use the flexible encoding (KIP-482), by API key.
+
+A request is flexible from the given version on: its header is v2 and its
+response header v1. ApiVersions answers with header v0 all the same (KIP-511).
+"""
+
+from headrace.errors import WireError
+
+API_VERSIONS = 18
+
+FIRST_FLEXIBLE: dict[int, int] = {
+    0: 9,  # Produce
+    1: 12,  # Fetch
+    2: 6,  # ListOffsets
+    3: 9,  # Metadata
+    18: 3,  # ApiVersions
+    19: 5,  # CreateTopics
+    20: 4,  # DeleteTopics
+    21: 2,  # DeleteRecords
+    22: 2,  # InitProducerId
+    23: 4,  # OffsetForLeaderEpoch
+    32: 4,  # DescribeConfigs
+    33: 2,  # AlterConfigs
+    35: 2,  # DescribeLogDirs
+    37: 2,  # CreatePartitions
+    44: 1,  # IncrementalAlterConfigs
+    60: 0,  # DescribeCluster
+    74: 0,  # ListConfigResources
+    75: 0,  # DescribeTopicPartitions
+}
+
+
+def is_flexible(api_key: int, version: int) -> bool:
+    """Tell whether requests of this API and version use the flexible encoding."""
+    try:
+        return version >= FIRST_FLEXIBLE[api_key]
+    except KeyError:
+        raise WireError(f"unknown API key {api_key}") from None
