@@ -1,0 +1,116 @@
+# What a newcomer runs is what CI runs. `make` alone explains itself.
+#
+# Everything Python lives in .venv, made here on first use. System packages (kcat, Java 17, a
+# venv module) are installed only when this is root on Debian and they are missing; elsewhere
+# the text says what to install, and the tests that need them are skipped with that reason.
+
+.DEFAULT_GOAL := help
+SHELL := /bin/sh
+VENV := .venv
+BIN := $(VENV)/bin
+PYTEST := $(BIN)/python -m pytest
+SOURCES := src tests
+# Byte code makes every broker process the tests start several times faster to be ready.
+export PYTHONDONTWRITEBYTECODE :=
+
+QUICK_TESTS := $(wildcard tests/test_*.py tests/records tests/protocol tests/settings tests/log tests/cli)
+
+# One line of shell: the first Python that is new enough.
+find_python = for python in $(PYTHON) python3.13 python3.12 python3.11 python3; do \
+	if "$$python" -c 'import sys; sys.exit(sys.version_info < (3, 11))' 2>/dev/null; \
+	then echo "$$python"; break; fi; done
+
+# $(call apt,PACKAGE…): install if this is root on Debian; fail quietly otherwise.
+apt = { [ "$$(id -u)" = 0 ] && command -v apt-get >/dev/null && { \
+	DEBIAN_FRONTEND=noninteractive apt-get install -y -q $(1) >/dev/null 2>&1 || { \
+	apt-get update -q >/dev/null 2>&1; \
+	DEBIAN_FRONTEND=noninteractive apt-get install -y -q $(1) >/dev/null 2>&1; }; }; }
+
+.PHONY: help
+help: ## Show this help
+	@echo 'headrace: a Kafka-compatible message bus in one Python process'
+	@echo
+	@awk -F ':.*## ' '/^[a-z-]+:.*## / { printf "  make %-12s %s\n", $$1, $$2 }' $(MAKEFILE_LIST)
+
+.PHONY: test
+test: $(VENV)/.installed lint types optional-tools ## Lint, type-check, test; prints coverage (minutes, from a fresh machine)
+	$(PYTEST) -q --cov --cov-report=term
+	@echo 'make test: all green'
+
+.PHONY: check
+check: $(VENV)/.installed lint types ## The fast part: lint, types, tests that start no foreign program
+	$(PYTEST) -q -x $(QUICK_TESTS)
+
+.PHONY: test-all
+test-all: test ## make test, then the long ones: kill loops, fuzzing, foreign suites
+	$(PYTEST) -q -m slow --timeout=7200
+
+.PHONY: demo
+demo: $(VENV)/.installed ## A million messages through a broker and back, with rates; cleans up after itself
+	@$(BIN)/python -m headrace.demo
+
+.PHONY: bench
+bench: $(VENV)/.installed java ## headrace against Apache Kafka 4.3.1 on this machine: table, JSON, plots
+	$(BIN)/python -m headrace.bench
+
+.PHONY: bench-quick
+bench-quick: $(VENV)/.installed java ## The main rows of make bench in about two minutes
+	$(BIN)/python -m headrace.bench --quick
+
+.PHONY: lint
+lint: $(VENV)/.installed
+	$(BIN)/ruff check $(SOURCES)
+	$(BIN)/ruff format --check $(SOURCES)
+
+.PHONY: types
+types: $(VENV)/.installed
+	$(BIN)/mypy
+
+.PHONY: format
+format: $(VENV)/.installed ## Let ruff put the code into shape
+	$(BIN)/ruff check --fix $(SOURCES)
+	$(BIN)/ruff format $(SOURCES)
+
+.PHONY: docs
+docs: $(VENV)/.installed ## Write the pages in docs/ that are made from the code
+	$(BIN)/python -m headrace.cli.settings_page > docs/settings.md
+
+.PHONY: wheel
+wheel: $(VENV)/.installed ## Build the wheel and the source archive into dist/
+	$(BIN)/python -m build
+
+.PHONY: clean
+clean: ## Remove what was made here: .venv, build products, caches
+	rm -rf $(VENV) build dist src/*.egg-info .mypy_cache .pytest_cache .ruff_cache .hypothesis \
+		htmlcov .coverage .coverage.* bench-results
+	find src tests \( -name __pycache__ -o -name '_scan*.so' \) -prune -exec rm -rf {} +
+
+# The C accelerator is optional: without a compiler the install goes on and Python does its work.
+$(VENV)/.installed: pyproject.toml $(wildcard src/headrace/records/*.[ch])
+	@python=$$($(find_python)); \
+	if [ -z "$$python" ]; then $(call apt,python3 python3-venv) && python=$$($(find_python)); fi; \
+	if [ -z "$$python" ]; then echo 'headrace needs Python 3.11 or newer: install python3.11' \
+		'and python3.11-venv (or run make PYTHON=/path/to/python3.12)' >&2; exit 1; fi; \
+	"$$python" -c 'import ensurepip, venv' 2>/dev/null || $(call apt,python3-venv) || { \
+		echo "$$python has no venv module: install Debian's python3-venv" >&2; exit 1; }; \
+	command -v cc >/dev/null || $(call apt,gcc python3-dev libc6-dev) || \
+		echo 'no C compiler: headrace will check batches in Python, which is slower'; \
+	[ -x $(BIN)/python ] || { echo "making $(VENV) with $$python"; "$$python" -m venv $(VENV); }
+	$(BIN)/python -m pip install -q --disable-pip-version-check -e '.[dev]'
+	@touch $@
+
+.PHONY: java
+java: $(VENV)/.installed ## Find Java 17 (or install it as root on Debian) and fetch Kafka's jars
+	@$(BIN)/python -m headrace.kafka.java 2>/dev/null || { \
+		echo "no Java 17: installing Debian's openjdk-17-jre-headless, if this is root on Debian"; \
+		$(call apt,openjdk-17-jre-headless) || $(call apt,default-jre-headless) || true; \
+		$(BIN)/python -m headrace.kafka.java; }
+	@$(BIN)/python -m headrace.kafka.jars
+
+# Tests that compare with other programs run where those are to be had, and are skipped elsewhere.
+.PHONY: optional-tools
+optional-tools: $(VENV)/.installed
+	@command -v kcat >/dev/null || $(call apt,kcat) || \
+		echo 'no kcat: its tests are skipped; install the package kcat to run them'
+	@$(MAKE) --no-print-directory java || \
+		echo 'no Java or no jars: their tests are skipped; the lines above say what to install'

@@ -1,0 +1,1 @@
+"""Side-by-side benchmarks: workloads, one driver per broker, a report."""

@@ -1,0 +1,48 @@
+"""Builds the C load generators with the machine's own compiler, once per source text."""
+
+import hashlib
+import os
+import shutil
+import subprocess
+import tempfile
+from importlib import resources
+from pathlib import Path
+
+from headrace.errors import BenchError
+from headrace.kafka.jars import cache_directory
+
+_FLAGS = ("-O2", "-Wall", "-Wextra")
+_HEADERS = ("latency.h", "wire.h")
+
+
+def build(program: str) -> Path:
+    """Return the executable made from `program`.c of this package, compiling it if need be."""
+    source = Path(str(resources.files("headrace.bench").joinpath(f"{program}.c")))
+    texts = [source.read_bytes(), *(source.with_name(name).read_bytes() for name in _HEADERS)]
+    digest = hashlib.sha256(b"\0".join([*texts, " ".join(_FLAGS).encode()])).hexdigest()[:16]
+    directory = cache_directory() / "bin"
+    executable = directory / f"{program}-{digest}"
+    if executable.exists():
+        return executable
+    directory.mkdir(parents=True, exist_ok=True)
+    descriptor, name = tempfile.mkstemp(prefix=f".{program}-", dir=directory)
+    os.close(descriptor)
+    try:
+        command = [_compiler(), *_FLAGS, "-o", name, str(source), "-ldl"]
+        answer = subprocess.run(command, capture_output=True, text=True)
+        if answer.returncode:
+            raise BenchError(f"{' '.join(command)} failed: {answer.stderr.strip()}")
+        Path(name).rename(executable)
+    finally:
+        Path(name).unlink(missing_ok=True)
+    return executable
+
+
+def _compiler() -> str:
+    for name in (os.environ.get("CC"), "cc", "gcc", "clang"):
+        if name and (path := shutil.which(name)):
+            return path
+    raise BenchError(
+        "the load generators are C programs and there is no C compiler; install one with "
+        "'apt-get install gcc libc6-dev' (Debian, Ubuntu) or 'dnf install gcc' (Fedora, RHEL)"
+    )

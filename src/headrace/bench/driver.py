@@ -1,0 +1,50 @@
+"""What a benchmark needs of a broker, and of its process while it runs."""
+
+from contextlib import AbstractContextManager
+from dataclasses import dataclass
+from pathlib import Path
+from typing import Protocol
+
+import psutil
+
+
+@dataclass(frozen=True, slots=True, kw_only=True)
+class RunningBroker:
+    """A broker that serves on 127.0.0.1 and keeps its partitions in `data_directory`."""
+
+    name: str
+    port: int
+    pid: int
+    ready_seconds: float  # from the start of the process to its first answer to Metadata
+    data_directory: Path
+
+    def cpu_seconds(self) -> float:
+        """User and system time of all threads so far, child processes included."""
+        total = 0.0
+        for process in self._processes():
+            times = process.cpu_times()
+            total += times.user + times.system
+        return total
+
+    def rss_bytes(self) -> int:
+        """Memory held now, file pages it maps included."""
+        return sum(process.memory_info().rss for process in self._processes())
+
+    def _processes(self) -> list[psutil.Process]:
+        main = psutil.Process(self.pid)
+        return [main, *main.children(recursive=True)]
+
+
+class Driver(Protocol):
+    """Starts one kind of broker."""
+
+    name: str
+    warm_up_passes: int  # how often it runs every workload before it is as fast as it gets
+
+    def prepare(self, directory: Path) -> None:
+        """Do once what must not be part of a measurement: download, compile."""
+
+    def running(
+        self, directory: Path, *, is_durable: bool
+    ) -> AbstractContextManager[RunningBroker]:
+        """Run a broker on an empty `directory`. Durable: acks=all waits for the disk."""

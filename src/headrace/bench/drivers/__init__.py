@@ -1,0 +1,1 @@
+"""One file per broker: how it is started for a measurement."""

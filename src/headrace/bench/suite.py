@@ -1,0 +1,135 @@
+"""Runs the workloads: rounds, brokers in turn, a warm-up before every measurement."""
+
+import shutil
+from collections.abc import Callable, Iterator, Sequence
+from contextlib import closing, contextmanager
+from dataclasses import dataclass
+from pathlib import Path
+
+from headrace.bench.admin import Admin
+from headrace.bench.driver import Driver, RunningBroker
+from headrace.bench.report import Results, number
+from headrace.bench.stage import Sample, Stage
+from headrace.bench.workloads import Workload
+
+_GB = 1_000_000_000
+
+
+@dataclass(frozen=True, slots=True, kw_only=True)
+class Plan:
+    """How much is measured, and how long."""
+
+    rounds: int
+    seconds: float
+    warm_up_seconds: float
+    backlog_bytes: int
+    backlog_messages: int
+    disk_bytes: int  # free space the run asks for; its own peak is about half of that
+    touched_bytes: int
+
+
+FULL = Plan(
+    rounds=5,
+    seconds=4,
+    warm_up_seconds=2,
+    backlog_bytes=_GB,
+    backlog_messages=50_000_000,
+    disk_bytes=20 * _GB,
+    touched_bytes=8 * _GB,
+)
+QUICK = Plan(
+    rounds=2,
+    seconds=1.5,
+    warm_up_seconds=0.5,
+    backlog_bytes=_GB // 2,
+    backlog_messages=5_000_000,
+    disk_bytes=8 * _GB,
+    touched_bytes=_GB,
+)
+_WARM_UP_BACKLOG_BYTES = 50_000_000
+
+Say = Callable[[str], None]
+
+
+def run_rounds(
+    drivers: Sequence[Driver],
+    workloads: Sequence[Workload],
+    plan: Plan,
+    directory: Path,
+    say: Say,
+) -> Results:
+    """Measure every workload on every broker `plan.rounds` times, in turn."""
+    results = Results()
+    for driver in drivers:
+        with _fresh(directory / f"{driver.name}-prepare") as place:
+            driver.prepare(place)
+    for number_of_round in range(plan.rounds):
+        # Whatever drifts over a run must not always hit the same broker.
+        order = drivers if number_of_round % 2 == 0 else list(reversed(drivers))
+        for driver in order:
+            for is_durable in (False, True):
+                chosen = [w for w in workloads if w.is_durable == is_durable]
+                if chosen:
+                    say(f"round {number_of_round + 1} of {plan.rounds}, {driver.name}")
+                    _measure(driver, chosen, plan, directory, results, say)
+    return results
+
+
+def _measure(
+    driver: Driver,
+    workloads: Sequence[Workload],
+    plan: Plan,
+    directory: Path,
+    results: Results,
+    say: Say,
+) -> None:
+    is_durable = workloads[0].is_durable
+    with (
+        _fresh(directory / driver.name) as place,
+        driver.running(place / "broker", is_durable=is_durable) as broker,
+        closing(Admin("127.0.0.1", broker.port)) as admin,
+    ):
+        warm_up = _stage(broker, admin, place, plan, is_warm_up=True)
+        for workload in driver.warm_up_passes * [w for w in workloads if w.needs_warm_up]:
+            workload.run(warm_up)
+        warm_up.settle()
+        stage = _stage(broker, admin, place, plan, is_warm_up=False)
+        for workload in workloads:
+            samples = workload.run(stage)
+            results.add(driver.name, samples)
+            _say_samples(say, workload, samples)
+        if not is_durable:  # once a round is enough
+            ready = Sample("ready", broker.ready_seconds)
+            results.add(driver.name, [ready, Sample("rss", broker.rss_bytes() / 1e6)])
+
+
+def _stage(
+    broker: RunningBroker, admin: Admin, place: Path, plan: Plan, *, is_warm_up: bool
+) -> Stage:
+    return Stage(
+        broker=broker,
+        admin=admin,
+        scratch=place,
+        seconds=plan.warm_up_seconds if is_warm_up else plan.seconds,
+        backlog_bytes=_WARM_UP_BACKLOG_BYTES if is_warm_up else plan.backlog_bytes,
+        backlog_messages=plan.backlog_messages,
+        is_warm_up=is_warm_up,
+    )
+
+
+def _say_samples(say: Say, workload: Workload, samples: Sequence[Sample]) -> None:
+    values = {sample.row: sample.value for sample in samples}
+    for row in workload.rows:
+        if row.key in values:
+            say(f"  {row.title}: {number(values[row.key])} {row.unit}")
+
+
+@contextmanager
+def _fresh(directory: Path) -> Iterator[Path]:
+    """Give an empty directory and remove it with all it holds, however the block ends."""
+    shutil.rmtree(directory, ignore_errors=True)
+    directory.mkdir(parents=True)
+    try:
+        yield directory
+    finally:
+        shutil.rmtree(directory, ignore_errors=True)

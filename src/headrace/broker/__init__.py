@@ -1,0 +1,1 @@
+"""The broker: connections, dispatch, and one handler file per Kafka API."""

@@ -1,0 +1,15 @@
+"""Answers that wait for their turn: a connection sends them in the order of their requests."""
+
+from headrace.log.partition_log import FileSlice
+
+Piece = bytes | FileSlice
+
+
+class Answer:
+    """One answer's place in the queue. It is sent when it is ready and everything before it is."""
+
+    __slots__ = ("is_ready", "pieces")
+
+    def __init__(self) -> None:
+        self.is_ready = False
+        self.pieces: tuple[Piece, ...] | list[Piece] = ()

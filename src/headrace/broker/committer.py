@@ -1,0 +1,85 @@
+"""Group commit: what arrived in one turn of the event loop is written in one go per log.
+
+Requests stage batches as views into their connection's receive buffer. A
+flush writes them, then lets every produce answer. It runs at the end of the
+turn, or at once when a connection needs its buffer again.
+"""
+
+import asyncio
+import logging
+from collections.abc import Callable
+from typing import Protocol
+
+from headrace.broker.waiting import Waiting
+from headrace.errors import StorageWriteError
+from headrace.log.partition_log import PartitionLog
+from headrace.metrics import Metrics
+
+_log = logging.getLogger(__name__)
+
+Failures = dict[PartitionLog, StorageWriteError]
+
+
+class Staged(Protocol):
+    """A produce request whose batches wait to be written."""
+
+    def on_commit(self, failures: Failures) -> None:
+        """All batches staged so far are in their files, except in the logs that failed."""
+
+
+class Committer:
+    """Event-loop thread only."""
+
+    def __init__(
+        self,
+        loop: asyncio.AbstractEventLoop,
+        now_ms: Callable[[], int],
+        waiting: Waiting,
+        metrics: Metrics,
+    ) -> None:
+        self._loop = loop
+        self._now_ms = now_ms
+        self._waiting = waiting
+        self._metrics = metrics
+        self._logs: dict[PartitionLog, int] = {}
+        self._staged: list[Staged] = []
+        self._is_scheduled = False
+
+    def stage(self, log: PartitionLog, byte_count: int) -> None:
+        """Note that `log` has a staged batch of `byte_count` bytes."""
+        logs = self._logs
+        logs[log] = logs.get(log, 0) + byte_count
+
+    def add(self, staged: Staged) -> None:
+        """Call `staged` after the next flush, and see that there is one."""
+        self._staged.append(staged)
+        if not self._is_scheduled:
+            self._is_scheduled = True
+            self._loop.call_soon(self._turn_ends)
+
+    def _turn_ends(self) -> None:
+        self._is_scheduled = False
+        self.flush()
+
+    def flush(self) -> None:
+        """Write all that is staged, answer, and wake the fetches that waited for it."""
+        if not self._staged:
+            return
+        logs, self._logs = self._logs, {}
+        staged, self._staged = self._staged, []
+        now_ms = self._now_ms()
+        failures: Failures = {}
+        for log in logs:
+            try:
+                log.commit(now_ms)
+            except StorageWriteError as error:
+                failures[log] = error
+                self._metrics.append_failures.value += 1
+                _log.error("append to %s-%s failed: %s", log.topic, log.partition, error)
+        self._metrics.commits.value += len(logs)
+        self._metrics.commit_batches.value += len(staged)
+        for one in staged:
+            one.on_commit(failures)
+        for log, byte_count in logs.items():
+            if log not in failures:
+                self._waiting.notify(log, byte_count)

@@ -1,0 +1,281 @@
+"""Changes to the configs of a topic, the broker, a group or a metrics subscription.
+
+AlterConfigs replaces all overrides of a resource, IncrementalAlterConfigs edits them; both come
+down to "the overrides it would have then", which is checked, stored, and only then put to use.
+"""
+
+from collections import Counter
+from collections.abc import Callable, Iterable, Mapping
+from enum import IntEnum
+from typing import NamedTuple
+
+from headrace.broker import loggers
+from headrace.broker.state import Broker
+from headrace.broker.topic_names import check_topic_name
+from headrace.errors import InvalidConfigError, RequestError, UnknownTopicError
+from headrace.settings import catalogue, rules
+from headrace.settings.catalogue import ConfigType, Setting, find_broker_setting
+from headrace.settings.dynamic import DynamicConfigs
+from headrace.settings.values import show, split_list
+
+
+class ResourceType(IntEnum):
+    """What has configs, with its number on the wire."""
+
+    TOPIC = 2
+    BROKER = 4
+    BROKER_LOGGER = 8
+    CLIENT_METRICS = 16
+    GROUP = 32
+
+
+class Operation(IntEnum):
+    """What IncrementalAlterConfigs does with one config."""
+
+    SET = 0
+    DELETE = 1
+    APPEND = 2
+    SUBTRACT = 3
+
+
+class Edit(NamedTuple):
+    """One config of an IncrementalAlterConfigs request. `operation` is unchecked."""
+
+    name: str
+    operation: int
+    value: str | None
+
+
+Overrides = dict[str, str]
+
+
+def replace_configs(
+    broker: Broker,
+    resource_type: int,
+    resource_name: str,
+    configs: Iterable[tuple[str, str | None]],
+    *,
+    validate_only: bool,
+) -> None:
+    """Give a resource exactly these overrides; raises HeadraceError and changes nothing."""
+    configs = list(configs)
+    _check_request(configs)
+    if resource_type == ResourceType.BROKER_LOGGER:
+        raise RequestError(f"Unknown resource type {resource_type}")
+    resource = _resource(broker, resource_type, resource_name)
+    overrides = {name: value for name, value in configs if value is not None}
+    resource.apply(overrides, validate_only)
+
+
+def edit_configs(
+    broker: Broker,
+    resource_type: int,
+    resource_name: str,
+    edits: Iterable[Edit],
+    *,
+    validate_only: bool,
+) -> None:
+    """Edit the overrides of a resource: all edits or, with a HeadraceError, none."""
+    edits = list(edits)
+    for edit in edits:
+        if edit.operation not in list(Operation):
+            raise RequestError(f"Unknown operation {edit.operation} for config {edit.name}")
+    _check_request(
+        (edit.name, "" if edit.operation == Operation.DELETE else edit.value) for edit in edits
+    )
+    if resource_type == ResourceType.BROKER_LOGGER:
+        _check_node_id(broker, resource_name, "Unexpected node id. Expected {}, but received {}")
+        levels = [(edit.name, edit.operation, edit.value) for edit in edits]
+        loggers.set_levels(levels, validate_only=validate_only)
+        return
+    resource = _resource(broker, resource_type, resource_name)
+    overrides = dict(resource.overrides)
+    for edit in edits:
+        _edit(overrides, edit, resource)
+    resource.apply(overrides, validate_only)
+
+
+class _Resource(NamedTuple):
+    """One resource's overrides now, what stands behind them, and how to replace them."""
+
+    overrides: Mapping[str, str]
+    find_setting: Callable[[str], Setting | None]
+    effective: Callable[[str], str | None]
+    apply: Callable[[Overrides, bool], None]
+    refuse_list_edit: Callable[[str, Operation], InvalidConfigError]
+
+
+def _resource(broker: Broker, resource_type: int, name: str) -> _Resource:
+    match resource_type:
+        case ResourceType.TOPIC:
+            return _topic(broker, name)
+        case ResourceType.BROKER:
+            return _broker(broker, name)
+        case ResourceType.GROUP:
+            if not name:
+                raise RequestError("Default group resources are not allowed.")
+            return _group(broker, name)
+        case ResourceType.CLIENT_METRICS:
+            if not name:
+                raise RequestError("Subscription name can't be empty")
+            return _client_metrics(broker, name)
+        case _:
+            raise RequestError(f"Unknown resource type {resource_type}")
+
+
+def _topic(broker: Broker, name: str) -> _Resource:
+    if not name:
+        raise RequestError("Default topic resources are not allowed.")
+    check_topic_name(name)
+    overrides = broker.topics.get(name).configs
+
+    def apply(new: Overrides, validate_only: bool) -> None:
+        broker.settings.check_topic_configs(new)
+        if not validate_only and new != overrides:
+            broker.topics.set_configs(name, new)
+
+    def effective(key: str) -> str | None:
+        return show(broker.settings.topic_value(key, overrides))
+
+    return _Resource(overrides, catalogue.TOPIC.get, effective, apply, _not_a_list)
+
+
+def _broker(broker: Broker, name: str) -> _Resource:
+    if name:
+        _check_node_id(broker, name, "Unexpected broker id, expected {}, but received {}")
+    dynamic = broker.settings.dynamic_configs
+    overrides = dynamic.broker if name else dynamic.default
+
+    def apply(new: Overrides, validate_only: bool) -> None:
+        rules.check_broker_update(new, is_default=not name)
+        if not validate_only and new != overrides:
+            _replace(overrides, new)
+            _store(broker, dynamic)
+
+    def effective(key: str) -> str | None:
+        return show(broker.settings[key])
+
+    def refuse(key: str, operation: Operation) -> InvalidConfigError:
+        verb = operation.name.lower()
+        message = f"Config value {verb} is not allowed for config key: {key}"
+        return InvalidConfigError(key, None, message)
+
+    return _Resource(overrides, find_broker_setting, effective, apply, refuse)
+
+
+def _group(broker: Broker, name: str) -> _Resource:
+    dynamic = broker.settings.dynamic_configs
+    return _stored_resource(
+        broker,
+        dynamic,
+        dynamic.groups,
+        name,
+        catalogue.GROUP,
+        broker.settings.check_group_configs,
+    )
+
+
+def _client_metrics(broker: Broker, name: str) -> _Resource:
+    dynamic = broker.settings.dynamic_configs
+    return _stored_resource(
+        broker,
+        dynamic,
+        dynamic.client_metrics,
+        name,
+        catalogue.CLIENT_METRICS,
+        rules.check_client_metrics,
+    )
+
+
+def _stored_resource(
+    broker: Broker,
+    dynamic: DynamicConfigs,
+    resources: dict[str, Overrides],
+    name: str,
+    known: Mapping[str, Setting],
+    check: Callable[[Overrides], None],
+) -> _Resource:
+    overrides = resources.get(name, {})
+
+    def apply(new: Overrides, validate_only: bool) -> None:
+        check(new)
+        if validate_only or new == overrides:
+            return
+        resources.pop(name, None)
+        if new:
+            resources[name] = new
+        _store(broker, dynamic)
+
+    def effective(key: str) -> str | None:
+        return overrides.get(key, known[key].default)
+
+    return _Resource(overrides, known.get, effective, apply, _not_a_list)
+
+
+def _store(broker: Broker, dynamic: DynamicConfigs) -> None:
+    # The catalog first: a change that did not reach the disk must not act.
+    flat = dynamic.to_flat()
+    broker.topics.catalog.set_broker_configs(flat)
+    broker.settings.set_dynamic(flat)
+    broker.topics.apply_settings()
+
+
+def _edit(overrides: Overrides, edit: Edit, resource: _Resource) -> None:
+    if edit.operation == Operation.DELETE:
+        overrides.pop(edit.name, None)
+        return
+    value = edit.value or ""
+    if edit.operation == Operation.SET:
+        overrides[edit.name] = value
+        return
+    setting = resource.find_setting(edit.name)
+    if setting is None or setting.type != ConfigType.LIST:
+        raise resource.refuse_list_edit(edit.name, Operation(edit.operation))
+    entries = split_list(resource.effective(edit.name) or "")
+    changed = split_list(value)
+    if edit.operation == Operation.APPEND:
+        entries += [entry for entry in changed if entry not in entries]
+    else:
+        entries = [entry for entry in entries if entry not in changed]
+    overrides[edit.name] = ",".join(entries)
+
+
+def _not_a_list(name: str, operation: Operation) -> InvalidConfigError:
+    message = f"Can't {operation.name} to key {name} because its type is not LIST."
+    return InvalidConfigError(name, None, message)
+
+
+def _check_request(configs: Iterable[tuple[str, str | None]]) -> None:
+    seen: set[str] = set()
+    for name, value in configs:
+        if name in seen:
+            raise RequestError("Error due to duplicate config keys")
+        seen.add(name)
+        if value is None:
+            raise RequestError(f"Null value not supported for : {name}")
+
+
+def _check_node_id(broker: Broker, name: str, message: str) -> None:
+    try:
+        node_id = int(name)
+    except ValueError:
+        raise RequestError(f"Node id must be an integer, but it is: {name}") from None
+    if node_id != broker.node_id:
+        raise RequestError(message.format(broker.node_id, node_id))
+
+
+def _replace(overrides: Overrides, new: Overrides) -> None:
+    overrides.clear()
+    overrides.update(new)
+
+
+def named_twice(resources: Iterable[tuple[int, str]]) -> set[tuple[int, str]]:
+    """Return the resources a request names more than once: none of these is changed."""
+    return {resource for resource, count in Counter(resources).items() if count > 1}
+
+
+def explain(error: Exception) -> str:
+    """Return the sentence for the client: Kafka's own for a topic that is not there."""
+    if isinstance(error, UnknownTopicError):
+        return f"The topic '{error.topic}' does not exist."
+    return str(error)

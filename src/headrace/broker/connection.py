@@ -1,0 +1,291 @@
+"""One client connection: frames in, answers out in request order, bounded in both directions.
+
+Reading stops while the client does not read its answers, while too many of
+its requests are unanswered, or while the memory budget is used up; it goes on
+by itself. Files are read a piece at a time, as the socket takes them.
+"""
+
+import asyncio
+import logging
+import os
+from collections import deque
+from typing import TYPE_CHECKING, Any
+
+from headrace.broker.answers import Answer, Piece
+from headrace.broker.receive_buffer import ReceiveBuffer
+from headrace.errors import WireError
+from headrace.log.partition_log import FileSlice
+from headrace.protocol.headers import read_request_header
+from headrace.protocol.primitives import INT32
+from headrace.protocol.produce import ProduceShape
+
+if TYPE_CHECKING:
+    from headrace.broker.service import Service
+
+_log = logging.getLogger(__name__)
+
+# The shortest request: key, version, correlation id and a null client id.
+MIN_FRAME_BYTES = 10
+# A file is handed to the socket in pieces of this size: the most a client that
+# does not read can hold in memory, beside the transport's own high-water mark.
+FILE_PIECE_BYTES = 1024 * 1024
+HIGH_WATER_BYTES = 512 * 1024
+# A client that waits this long for memory to take its request in is let go.
+MEMORY_WAIT_SECONDS = 30.0
+
+
+class Connection(asyncio.BufferedProtocol):
+    """Created by the server for each accepted socket. Event-loop thread only."""
+
+    __slots__ = ("_answers", "_buffer", "_is_closing", "_is_paused", "_is_write_paused",
+                 "_memory_timer", "_outgoing", "_service", "_transport", "has_staged_views",
+                 "last_active_ms", "peer", "shape")  # fmt: skip
+
+    def __init__(self, service: "Service") -> None:
+        self._service = service
+        self._buffer = ReceiveBuffer(service.budget)
+        self._answers: deque[Answer] = deque()
+        self._outgoing: deque[Piece] = deque()
+        self._transport: Any = None
+        self._is_write_paused = False
+        self._is_paused = False
+        self._is_closing = False
+        self._memory_timer: asyncio.TimerHandle | None = None
+        self.has_staged_views = False
+        self.shape: ProduceShape | None = None
+        self.last_active_ms = service.broker.now_ms()
+        self.peer = ""
+
+    # --- the transport calls these
+
+    def connection_made(self, transport: asyncio.BaseTransport) -> None:
+        self._transport = transport
+        self._transport.set_write_buffer_limits(high=HIGH_WATER_BYTES)
+        peer = transport.get_extra_info("peername")
+        self.peer = peer[0] if isinstance(peer, tuple) else ""
+        reason = self._service.admit(self)
+        if reason is not None:
+            _log.warning("connection refused", extra={"peer": self.peer, "reason": reason})
+            self._is_closing = True
+            self._transport.abort()
+
+    def connection_lost(self, exc: Exception | None) -> None:
+        self._is_closing = True
+        if self.has_staged_views:
+            self._service.committer.flush()
+        if self._memory_timer is not None:
+            self._memory_timer.cancel()
+        self._outgoing.clear()
+        self._answers.clear()
+        self._buffer.release()
+        self._service.dismiss(self)
+
+    def get_buffer(self, sizehint: int) -> memoryview:
+        if self.has_staged_views:
+            # Batches staged from this buffer must be written before it is read into again.
+            self._service.committer.flush()
+        return self._buffer.make_room()
+
+    def buffer_updated(self, nbytes: int) -> None:
+        self._buffer.end += nbytes
+        self._service.metrics.bytes_in.value += nbytes
+        self._take_requests()
+
+    def eof_received(self) -> bool:
+        return False
+
+    def pause_writing(self) -> None:
+        self._is_write_paused = True
+
+    def resume_writing(self) -> None:
+        self._is_write_paused = False
+        self._pump()
+        self._maybe_go_on()
+
+    # --- requests
+
+    def _take_requests(self) -> None:
+        self._serve_buffered()
+        if not self._is_closing and not self._buffer.grow():
+            self._wait_for_memory()
+
+    def _serve_buffered(self) -> None:
+        buffer = self._buffer
+        service = self._service
+        limit = service.max_frame_bytes
+        self.last_active_ms = service.broker.now_ms()
+        try:
+            while not self._is_closing:
+                start, end = buffer.start, buffer.end
+                if end - start < 4:
+                    buffer.wanted = 0
+                    break
+                if len(self._answers) >= service.max_inflight or self._is_write_paused:
+                    self._pause()
+                    break
+                (size,) = INT32.unpack_from(buffer.data, start)
+                if not MIN_FRAME_BYTES <= size <= limit:
+                    raise WireError(f"request of {size} bytes; socket.request.max.bytes is {limit}")
+                frame_end = start + 4 + size
+                if frame_end > end:
+                    buffer.wanted = 4 + size
+                    break
+                buffer.start = frame_end
+                self._serve_frame(start + 4, frame_end)
+        except WireError as error:
+            service.metrics.wire_errors.value += 1
+            _log.info("bad request; closing", extra={"peer": self.peer, "reason": str(error)})
+            self.close()
+        except Exception:
+            # A defect of ours: the connection goes, the broker stays.
+            _log.exception("request failed; closing", extra={"peer": self.peer})
+            self.close()
+
+    def _serve_frame(self, start: int, end: int) -> None:
+        view = self._buffer.view
+        shape = self.shape
+        if shape is not None:
+            span = shape.match(view, start, end)
+            if span is not None:
+                self._service.produce.handle_shaped(self, shape, view, start, span)
+                return
+        header = read_request_header(view, start, end)
+        self._service.metrics.requests[header.api_key] += 1
+        self._service.serve(self, view, start, end, header)
+
+    # --- answers
+
+    def reserve(self, answer: Answer) -> None:
+        """Give `answer` its place behind all requests that came before."""
+        self._answers.append(answer)
+
+    def complete(self, answer: Answer) -> None:
+        """`answer` is ready; send what can be sent in order."""
+        answer.is_ready = True
+        answers = self._answers
+        if not answers or answers[0] is not answer:
+            return
+        while answers and answers[0].is_ready:
+            self._outgoing.extend(answers.popleft().pieces)
+        self._pump()
+        if self._is_paused:
+            self._maybe_go_on()
+
+    def send(self, *pieces: Piece) -> None:
+        """Answer at once; keeps the order when earlier answers are still out."""
+        if self._answers:
+            answer = Answer()
+            answer.pieces = pieces
+            self.reserve(answer)
+            self.complete(answer)
+        else:
+            self._outgoing.extend(pieces)
+            self._pump()
+
+    def _pump(self) -> None:
+        outgoing = self._outgoing
+        transport = self._transport
+        sent = 0
+        while outgoing and not self._is_write_paused and not self._is_closing:
+            piece = outgoing.popleft()
+            if isinstance(piece, FileSlice):
+                piece = self._read_piece(piece)
+            elif outgoing and not isinstance(outgoing[0], FileSlice):
+                run = [piece]
+                while outgoing and not isinstance(outgoing[0], FileSlice):
+                    run.append(outgoing.popleft())  # type: ignore[arg-type]
+                piece = b"".join(run)
+            sent += len(piece)
+            transport.write(piece)
+        self._service.metrics.bytes_out.value += sent
+
+    def _read_piece(self, piece: FileSlice) -> bytes:
+        """Read the next part of a file; the rest goes back to the front of the queue."""
+        file, position, length = piece
+        size = min(length, FILE_PIECE_BYTES)
+        try:
+            content = os.pread(file.fd, size, position)
+        except OSError as error:
+            _log.error("cannot read log file: %s; closing", error, extra={"peer": self.peer})
+            content = b""
+        if len(content) < size:
+            # The answer's size is already promised: an end is better than wrong bytes.
+            self.close()
+        elif length > size:
+            self._outgoing.appendleft(FileSlice(file, position + size, length - size))
+        return content
+
+    # --- flow control
+
+    def _pause(self) -> None:
+        if not self._is_paused:
+            self._is_paused = True
+            self._transport.pause_reading()
+
+    def _maybe_go_on(self) -> None:
+        if (
+            self._is_paused
+            and not self._is_closing
+            and not self._is_write_paused
+            and self._memory_timer is None
+            and len(self._answers) <= self._service.max_inflight // 2
+        ):
+            self._service.loop.call_soon(self._go_on)
+
+    def _go_on(self) -> None:
+        if not self._is_paused or self._is_closing:
+            return
+        self._is_paused = False
+        self._take_requests()
+        if not self._is_paused and not self._is_closing:
+            self._transport.resume_reading()
+
+    def _wait_for_memory(self) -> None:
+        if self._memory_timer is None and not self._is_closing:
+            self._pause()
+            loop = self._service.loop
+            self._memory_timer = loop.call_later(MEMORY_WAIT_SECONDS, self._memory_never_came)
+            self._service.budget.wait(lambda: loop.call_soon(self._memory_came))
+
+    def _memory_came(self) -> None:
+        if self._is_closing:
+            return
+        if self._buffer.grow():
+            if self._memory_timer is not None:
+                self._memory_timer.cancel()
+                self._memory_timer = None
+            self._maybe_go_on()
+        else:
+            loop = self._service.loop
+            self._service.budget.wait(lambda: loop.call_soon(self._memory_came))
+
+    def _memory_never_came(self) -> None:
+        _log.warning("no memory for a large request; closing", extra={"peer": self.peer})
+        self.close()
+
+    def shrink(self) -> None:
+        """Give back buffer memory that a quiet client does not need."""
+        if not self.has_staged_views:
+            self._buffer.shrink()
+
+    def close(self) -> None:
+        """Close at once; unanswered requests get no answer."""
+        self._is_closing = True
+        if self._transport is not None:
+            self._transport.abort()
+
+    def finish(self) -> None:
+        """Send what is written already, then close."""
+        self._is_closing = True
+        if self._transport is not None:
+            self._transport.close()
+
+    @property
+    def is_gone(self) -> bool:
+        """Closed or closing: nobody reads an answer."""
+        return self._is_closing
+
+    @property
+    def is_quiet(self) -> bool:
+        """Nothing is owed to this client."""
+        return not self._answers and not self._outgoing

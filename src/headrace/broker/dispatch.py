@@ -1,0 +1,54 @@
+"""The one table of Kafka APIs that this broker serves; ApiVersions is derived from it.
+
+Handler modules are imported when the first request for them comes, so that a
+broker is ready before it has loaded message types nobody asked for.
+"""
+
+from importlib import import_module
+from typing import Any, NamedTuple
+
+
+class Api(NamedTuple):
+    """One API: its key, Kafka's name, the versions served, and its file in `handlers`."""
+
+    key: int
+    name: str
+    versions: range
+    module: str
+
+    def handler(self) -> Any:
+        """The module's `handle`."""
+        return import_module(f"headrace.broker.handlers.{self.module}").handle
+
+
+PRODUCE = 0
+FETCH = 1
+API_VERSIONS = 18
+
+# Versions are those Apache Kafka 4.3.1 advertises. Produce 0-2 are advertised,
+# as Kafka does, because old librdkafka otherwise turns compression off
+# (KAFKA-18659); requests with them close the connection, as in Kafka.
+APIS: dict[int, Api] = {
+    api.key: api
+    for api in (
+        Api(0, "Produce", range(0, 14), "produce"),
+        Api(1, "Fetch", range(4, 19), "fetch"),
+        Api(2, "ListOffsets", range(1, 12), "list_offsets"),
+        Api(3, "Metadata", range(0, 14), "metadata"),
+        Api(18, "ApiVersions", range(0, 5), "api_versions"),
+        Api(19, "CreateTopics", range(2, 8), "create_topics"),
+        Api(20, "DeleteTopics", range(1, 7), "delete_topics"),
+        Api(21, "DeleteRecords", range(0, 3), "delete_records"),
+        Api(22, "InitProducerId", range(0, 6), "init_producer_id"),
+        Api(23, "OffsetForLeaderEpoch", range(2, 5), "offset_for_leader_epoch"),
+        Api(32, "DescribeConfigs", range(1, 5), "describe_configs"),
+        Api(33, "AlterConfigs", range(0, 3), "alter_configs"),
+        Api(35, "DescribeLogDirs", range(1, 6), "describe_log_dirs"),
+        Api(37, "CreatePartitions", range(0, 4), "create_partitions"),
+        Api(44, "IncrementalAlterConfigs", range(0, 2), "incremental_alter_configs"),
+        Api(60, "DescribeCluster", range(0, 3), "describe_cluster"),
+        Api(74, "ListConfigResources", range(0, 2), "list_config_resources"),
+        Api(75, "DescribeTopicPartitions", range(0, 1), "describe_topic_partitions"),
+    )
+}
+API_NAMES = {api.key: api.name for api in APIS.values()}

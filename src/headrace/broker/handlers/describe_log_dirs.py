@@ -1,0 +1,87 @@
+"""DescribeLogDirs (35), v1-5.
+
+v2  flexible encoding
+v3  an error code for the whole answer
+v4  size of the volume (KIP-827)
+v5  is_cordoned (KIP-1066)
+"""
+
+import shutil
+from collections import defaultdict
+from collections.abc import Iterable
+
+from kio.schema.describe_log_dirs.v5.request import DescribeLogDirsRequest
+from kio.schema.describe_log_dirs.v5.response import (
+    DescribeLogDirsPartition,
+    DescribeLogDirsResponse,
+    DescribeLogDirsResult,
+    DescribeLogDirsTopic,
+)
+from kio.schema.errors import ErrorCode
+from kio.schema.types import TopicName
+from kio.static.primitive import i32, i64
+
+from headrace.broker.handlers.throttle import NO_THROTTLE
+from headrace.broker.state import Broker, RequestContext
+from headrace.model import TopicPartition
+
+VERSIONS = range(1, 6)
+
+
+def handle(
+    request: DescribeLogDirsRequest, broker: Broker, context: RequestContext
+) -> DescribeLogDirsResponse:
+    """Tell how much room the volume has and what each partition takes; opens no log."""
+    path = broker.topics.data_dir.absolute()
+    try:
+        volume = shutil.disk_usage(path)
+        sizes = broker.topics.sizes_bytes(_wanted(request, broker))
+    except OSError:
+        result = DescribeLogDirsResult(
+            error_code=ErrorCode.kafka_storage_error, log_dir=str(path), topics=()
+        )
+    else:
+        result = DescribeLogDirsResult(
+            error_code=ErrorCode.none,
+            log_dir=str(path),
+            topics=_topics(sizes),
+            total_bytes=i64(volume.total),
+            usable_bytes=i64(volume.free),
+        )
+    return DescribeLogDirsResponse(
+        throttle_time=NO_THROTTLE, error_code=ErrorCode.none, results=(result,)
+    )
+
+
+def _wanted(request: DescribeLogDirsRequest, broker: Broker) -> Iterable[TopicPartition]:
+    """Name the partitions asked for that there are; null asks for all."""
+    counts = {topic.name: topic.partition_count for topic in broker.topics.all()}
+    if request.topics is None:
+        asked: Iterable[tuple[str, Iterable[int]]] = (
+            (name, range(count)) for name, count in counts.items()
+        )
+    else:
+        asked = ((topic.topic, topic.partitions) for topic in request.topics)
+    return [
+        TopicPartition(name, partition)
+        for name, partitions in asked
+        for partition in partitions
+        if 0 <= partition < counts.get(name, 0)
+    ]
+
+
+def _topics(sizes: dict[TopicPartition, int]) -> tuple[DescribeLogDirsTopic, ...]:
+    partitions: defaultdict[str, list[DescribeLogDirsPartition]] = defaultdict(list)
+    for (name, partition), size in sizes.items():
+        partitions[name].append(
+            DescribeLogDirsPartition(
+                partition_index=i32(partition),
+                partition_size=i64(size),
+                offset_lag=i64(0),
+                is_future_key=False,
+            )
+        )
+    return tuple(
+        DescribeLogDirsTopic(name=TopicName(name), partitions=tuple(rows))
+        for name, rows in partitions.items()
+    )

@@ -1,0 +1,93 @@
+"""What a broker does between requests: retention, checkpoints, timed flushes, idle clients."""
+
+import asyncio
+import logging
+from collections.abc import Callable
+
+from headrace.broker.service import Service
+from headrace.config import LONG_MAX
+from headrace.errors import HeadraceError
+from headrace.log.directory import LogDirectory
+from headrace.log.partition_log import PartitionLog
+
+_log = logging.getLogger(__name__)
+
+# How often idle connections are looked for, and how long one must be quiet to lose its buffer.
+_SWEEP_SECONDS = 5.0
+_QUIET_MS = 5_000
+# flush.ms is honoured to this precision.
+_FLUSH_CHECK_SECONDS = 1.0
+
+
+class Housekeeping:
+    """Runs jobs on the event loop, a short piece at a time; slow disk work goes to a thread."""
+
+    def __init__(self, service: Service, logs: LogDirectory) -> None:
+        self._service = service
+        self._logs = logs
+        self._tasks: list[asyncio.Task[None]] = []
+        self._dirty_since: dict[PartitionLog, int] = {}
+        settings = service.broker.settings
+        self._retention_seconds = settings.int("log.retention.check.interval.ms") / 1000
+        self._checkpoint_seconds = settings.int("log.flush.offset.checkpoint.interval.ms") / 1000
+
+    def start(self) -> None:
+        """Begin."""
+        for seconds, job in (
+            (self._retention_seconds, self._enforce_retention),
+            (_SWEEP_SECONDS, self._sweep),
+            (_FLUSH_CHECK_SECONDS, self._flush_due),
+        ):
+            self._tasks.append(asyncio.create_task(self._repeat(seconds, job)))
+        self._tasks.append(asyncio.create_task(self._repeat_checkpoint()))
+
+    async def stop(self) -> None:
+        """End all jobs; a checkpoint under way is waited for."""
+        for task in self._tasks:
+            task.cancel()
+        await asyncio.gather(*self._tasks, return_exceptions=True)
+
+    async def _repeat(self, seconds: float, job: Callable[[], None]) -> None:
+        while True:
+            await asyncio.sleep(seconds)
+            try:
+                job()
+            except (HeadraceError, OSError) as error:
+                _log.error("%s failed: %s", job.__name__.strip("_"), error)
+
+    async def _repeat_checkpoint(self) -> None:
+        while True:
+            await asyncio.sleep(self._checkpoint_seconds)
+            write = asyncio.create_task(asyncio.to_thread(self._logs.checkpoint))
+            try:
+                await asyncio.shield(write)
+            except asyncio.CancelledError:
+                await asyncio.gather(write, return_exceptions=True)
+                raise
+            except (HeadraceError, OSError) as error:
+                _log.error("checkpoint failed: %s", error)
+
+    def _enforce_retention(self) -> None:
+        service = self._service
+        deleted = service.broker.topics.enforce_retention(service.broker.now_ms())
+        service.metrics.segments_deleted.value += deleted
+
+    def _sweep(self) -> None:
+        self._service.sweep_idle(self._service.broker.now_ms(), _QUIET_MS)
+
+    def _flush_due(self) -> None:
+        """Sync logs that have had unsynced messages for flush.ms."""
+        now_ms = self._service.broker.now_ms()
+        dirty_since: dict[PartitionLog, int] = {}
+        for log in list(self._logs.loaded()):
+            if log.config.flush_ms == LONG_MAX or log.recovery_point >= log.log_end_offset:
+                continue
+            since = dirty_since[log] = self._dirty_since.get(log, now_ms)
+            if now_ms - since >= log.config.flush_ms:
+                dirty_since[log] = now_ms
+                self._service.sync.wait(log, _ignore)
+        self._dirty_since = dirty_since
+
+
+def _ignore(_: object) -> None:
+    """A background sync has no one to tell; failures are logged where they happen."""

@@ -1,0 +1,37 @@
+"""How much memory all connections together may use for what they are being sent."""
+
+from collections import deque
+from collections.abc import Callable
+
+
+class MemoryBudget:
+    """Counts buffer bytes above each connection's first small one. Event-loop thread only.
+
+    A connection that is refused pauses reading and is called back, first come
+    first served, when others have given enough back.
+    """
+
+    __slots__ = ("_limit_bytes", "_waiting", "used_bytes")
+
+    def __init__(self, limit_bytes: int) -> None:
+        self._limit_bytes = limit_bytes
+        self._waiting: deque[Callable[[], object]] = deque()
+        self.used_bytes = 0
+
+    def take(self, size: int) -> bool:
+        """Take `size` bytes if the budget has them. A single taker is never starved."""
+        if self.used_bytes and self.used_bytes + size > self._limit_bytes:
+            return False
+        self.used_bytes += size
+        return True
+
+    def give_back(self, size: int) -> None:
+        """Return bytes taken earlier and let those who wait try again."""
+        self.used_bytes -= size
+        waiting, self._waiting = self._waiting, deque()
+        for retry in waiting:
+            retry()
+
+    def wait(self, retry: Callable[[], object]) -> None:
+        """Call `retry` when bytes come back."""
+        self._waiting.append(retry)

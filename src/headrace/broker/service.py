@@ -1,0 +1,173 @@
+"""What every connection shares, and the way from a request to its handler."""
+
+import asyncio
+import inspect
+import logging
+from typing import Any
+
+from headrace.broker.answers import Answer
+from headrace.broker.committer import Committer
+from headrace.broker.connection import Connection
+from headrace.broker.dispatch import APIS, FETCH, PRODUCE, Api
+from headrace.broker.durability import DiskSync
+from headrace.broker.fetch_sessions import FetchSessions
+from headrace.broker.handlers import api_versions
+from headrace.broker.handlers.fetch import FetchHandler
+from headrace.broker.handlers.produce import ProduceHandler
+from headrace.broker.log_finder import LogFinder
+from headrace.broker.memory import MemoryBudget
+from headrace.broker.state import Broker, RequestContext
+from headrace.broker.waiting import Waiting
+from headrace.errors import WireError
+from headrace.metrics import Metrics
+from headrace.protocol.codec import decode_request, encode_response
+from headrace.protocol.headers import RequestHeader, response_header
+
+_log = logging.getLogger(__name__)
+
+
+class Service:
+    """Event-loop thread only."""
+
+    def __init__(self, loop: asyncio.AbstractEventLoop, broker: Broker, metrics: Metrics) -> None:
+        settings = broker.settings
+        self.loop = loop
+        self.broker = broker
+        self.metrics = metrics
+        self.budget = MemoryBudget(settings.int("headrace.buffer.memory.bytes"))
+        self.max_frame_bytes = settings.int("socket.request.max.bytes")
+        self.max_inflight = settings.int("headrace.connection.inflight.requests.max")
+        self._max_connections = settings.int("max.connections")
+        self._max_connections_per_ip = settings.int("max.connections.per.ip")
+        self._idle_ms = settings.int("connections.max.idle.ms")
+        self.connections: set[Connection] = set()
+        self._by_peer: dict[str, int] = {}
+        self._tasks: set[asyncio.Task[None]] = set()
+        self.finder = LogFinder(broker.topics)
+        self.waiting = Waiting()
+        self.sync = DiskSync(loop, metrics)
+        self.committer = Committer(loop, broker.now_ms, self.waiting, metrics)
+        self.sessions = FetchSessions(
+            settings.int("max.incremental.fetch.session.cache.slots"), eviction_ms=120_000
+        )
+        self.produce = ProduceHandler(self)
+        self.fetch = FetchHandler(self)
+        self.is_draining = False
+
+    # --- connections
+
+    def admit(self, connection: Connection) -> str | None:
+        """Count a new connection in; return why it may not stay."""
+        self.connections.add(connection)
+        self.metrics.connections_total.value += 1
+        self.metrics.connections_open.value += 1
+        from_peer = self._by_peer[connection.peer] = self._by_peer.get(connection.peer, 0) + 1
+        reason = None
+        if self.is_draining:
+            reason = "the broker is stopping"
+        elif len(self.connections) > self._max_connections:
+            reason = f"max.connections={self._max_connections} reached"
+        elif from_peer > self._max_connections_per_ip:
+            reason = f"max.connections.per.ip={self._max_connections_per_ip} reached"
+        if reason is not None:
+            self.metrics.connections_refused.value += 1
+        return reason
+
+    def dismiss(self, connection: Connection) -> None:
+        """The connection is gone."""
+        if connection in self.connections:
+            self.connections.remove(connection)
+            self.metrics.connections_open.value -= 1
+            left = self._by_peer[connection.peer] - 1
+            if left:
+                self._by_peer[connection.peer] = left
+            else:
+                del self._by_peer[connection.peer]
+
+    def sweep_idle(self, now_ms: int, quiet_ms: int) -> None:
+        """Close connections idle too long; take large buffers from those merely quiet."""
+        for connection in tuple(self.connections):
+            idle_ms = now_ms - connection.last_active_ms
+            if 0 <= self._idle_ms < idle_ms and connection.is_quiet:
+                connection.close()
+            elif idle_ms > quiet_ms:
+                connection.shrink()
+
+    # --- requests
+
+    def serve(
+        self, connection: Connection, view: memoryview, start: int, end: int, header: RequestHeader
+    ) -> None:
+        """Hand a request to its handler and see to its answer."""
+        api = APIS.get(header.api_key)
+        if api is None:
+            raise WireError(f"API key {header.api_key} is not served")
+        if header.api_version not in api.versions:
+            if api.key == api_versions.KEY:
+                self._answer(connection, header, 0, api_versions.unsupported())
+                return
+            raise WireError(f"{api.name} v{header.api_version} is not served")
+        if api.key == PRODUCE:
+            self.produce.handle(connection, view, start, end, header)
+        elif api.key == FETCH:
+            self.fetch.handle(connection, view, end, header)
+        else:
+            self._serve_cold(connection, bytes(view[header.body : end]), api, header)
+
+    def _serve_cold(
+        self, connection: Connection, body: bytes, api: Api, header: RequestHeader
+    ) -> None:
+        version = header.api_version
+        request = decode_request(api.key, version, api.versions[-1], body, 0)
+        client_id = (header.client_id or b"").decode(errors="replace")
+        context = RequestContext(api.key, version, client_id, connection.peer)
+        # What was produced before on any connection is seen by what is asked now.
+        self.committer.flush()
+        response = api.handler()(request, self.broker, context)
+        if inspect.iscoroutine(response):
+            answer = Answer()
+            connection.reserve(answer)
+            task = self.loop.create_task(self._serve_later(connection, header, answer, response))
+            self._tasks.add(task)
+            task.add_done_callback(self._tasks.discard)
+        else:
+            self._answer(connection, header, version, response)
+
+    async def _serve_later(
+        self, connection: Connection, header: RequestHeader, answer: Answer, response: Any
+    ) -> None:
+        try:
+            answer.pieces = self._encode(header, header.api_version, await response)
+        except Exception:
+            _log.exception("request failed; closing", extra={"peer": connection.peer})
+            connection.close()
+        else:
+            connection.complete(answer)
+
+    def _answer(
+        self, connection: Connection, header: RequestHeader, version: int, response: Any
+    ) -> None:
+        connection.send(*self._encode(header, version, response))
+
+    @staticmethod
+    def _encode(header: RequestHeader, version: int, response: Any) -> tuple[bytes, bytes]:
+        body = encode_response(header.api_key, version, response)
+        head = response_header(header.api_key, version, header.correlation_id, len(body))
+        return head, body
+
+    # --- the end
+
+    @property
+    def is_quiet(self) -> bool:
+        """Nothing is owed to any client."""
+        return (
+            self.sync.is_idle
+            and not self._tasks
+            and all(connection.is_quiet for connection in self.connections)
+        )
+
+    def drain(self) -> None:
+        """Take no new connections and answer all that wait with what there is."""
+        self.is_draining = True
+        self.committer.flush()
+        self.waiting.wake_all()

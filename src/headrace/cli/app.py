@@ -1,0 +1,75 @@
+"""The typer application: the table of all commands, their help and their completion."""
+
+from pathlib import Path
+from typing import Annotated
+
+import typer
+
+from headrace import __version__
+from headrace.cli import log
+from headrace.cli import serve as serving
+
+app = typer.Typer(
+    name="headrace",
+    help="A Kafka-compatible message bus in one Python process.",
+    epilog="Exit codes: 0 done, 1 failed or damage found, 2 wrong usage or configuration.",
+    no_args_is_help=True,
+    pretty_exceptions_enable=False,
+    context_settings={"help_option_names": ["-h", "--help"]},
+)
+app.add_typer(log.app, name="log")
+
+
+def _print_version(is_wanted: bool) -> None:
+    if is_wanted:
+        typer.echo(f"headrace {__version__}")
+        raise typer.Exit
+
+
+@app.callback()
+def headrace(
+    version: Annotated[
+        bool,
+        typer.Option(
+            "--version", help="Print the version.", is_eager=True, callback=_print_version
+        ),
+    ] = False,
+) -> None:
+    """A Kafka-compatible message bus in one Python process."""
+
+
+@app.command(epilog="Example: headrace serve --port 9092 --set log.retention.hours=24")
+def serve(
+    host: Annotated[str | None, typer.Option(help=serving.HELP["host"])] = None,
+    port: Annotated[int | None, typer.Option(help=serving.HELP["port"])] = None,
+    data_dir: Annotated[Path | None, typer.Option(help=serving.HELP["data_dir"])] = None,
+    config: Annotated[Path | None, typer.Option(help=serving.HELP["config"])] = None,
+    set: Annotated[
+        list[str] | None, typer.Option(metavar="KEY=VALUE", help=serving.HELP["set"])
+    ] = None,
+    http_port: Annotated[int | None, typer.Option(help=serving.HELP["http_port"])] = None,
+    log_format: Annotated[str | None, typer.Option(help=serving.HELP["log_format"])] = None,
+    log_level: Annotated[str, typer.Option(help=serving.HELP["log_level"])] = "info",
+    allow_public: Annotated[
+        bool, typer.Option("--allow-public", help=serving.HELP["allow_public"])
+    ] = False,
+) -> None:
+    """Run the broker until SIGTERM or Ctrl-C; prints one line when clients may connect.
+
+    Every setting has Kafka's own name, in --config FILE, in --set, and as an environment
+    variable: log.segment.bytes is HEADRACE_LOG_SEGMENT_BYTES.
+    """
+    # `headrace.cli.main` runs `serve` without typer; this is what typer needs to
+    # explain and complete it, and it works all the same.
+    options = serving.ServeOptions(
+        host=host,
+        port=port,
+        data_dir=data_dir,
+        config=config,
+        set=set or [],
+        http_port=http_port,
+        log_format=log_format,
+        log_level=log_level,
+        allow_public=allow_public,
+    )
+    raise typer.Exit(serving.run(options))

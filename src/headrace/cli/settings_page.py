@@ -1,0 +1,76 @@
+"""docs/settings.md, made from the tables the broker itself goes by.
+
+`make docs` writes the page; a test fails when it is out of date.
+"""
+
+import sys
+from collections.abc import Iterable, Iterator
+
+from headrace.cli.serve import DEFAULT_HTTP_PORT
+from headrace.settings.acting import BROKER_EFFECTS, TOPIC_EFFECTS
+from headrace.settings.own import DEFAULTS, OWN_SETTINGS
+
+_HEAD = """\
+# Settings
+
+<!-- Made by `make docs` from headrace.settings; change it there. -->
+
+Every setting has Kafka's own name. All of Kafka 4.3.1's are known: those in the tables below act,
+the others are accepted and reported as Kafka reports them (`DescribeConfigs`), since one node has
+nothing they could change. A name that Kafka does not know is refused.
+
+Where a value comes from, the first that has it wins:
+
+1. what a client changed at run time (`IncrementalAlterConfigs`), kept over restarts
+2. the command line: `--host`, `--port`, `--data-dir`, `--http-port`, `--set log.segment.bytes=1073741824`
+3. the environment: `HEADRACE_LOG_SEGMENT_BYTES=1073741824`. Dots are underscores; of `headrace.…` the
+   word is not doubled: `headrace.http.port` is `HEADRACE_HTTP_PORT`
+4. the file given with `--config`, in the syntax of Kafka's `server.properties`
+5. the default: Kafka's, except where the next table says otherwise
+"""
+
+_VARIABLES = (
+    ("HEADRACE_BOOTSTRAP", "which broker the command line talks to (later)"),
+    ("HEADRACE_CACHE_DIR", "where Kafka's jars and built programs are kept"),
+    ("HEADRACE_MAVEN_REPOSITORY", "where the jars come from"),
+)
+
+
+def render() -> str:
+    """The whole page."""
+    own_names = {own.name for own in OWN_SETTINGS}
+    defaults = [(name, f"`{value}`") for name, value in DEFAULTS.items()]
+    defaults.append(("log.dirs", "with `headrace serve`: the platform's place for user data"))
+    defaults.append(("headrace.http.port", f"with `headrace serve`: `{DEFAULT_HTTP_PORT}`"))
+    own = [(each.name, f"`{each.default}`", each.doc, each.reason) for each in OWN_SETTINGS]
+    acting = [(name, text) for name, text in BROKER_EFFECTS.items() if name not in own_names]
+    parts = [
+        _HEAD,
+        *_table("Defaults that are not Kafka's", ("setting", "default"), defaults),
+        *_table(
+            "headrace's own",
+            ("setting", "default", "what it does", "why Kafka's are not enough"),
+            own,
+        ),
+        *_table("Settings of the broker that act", ("setting", "what it does"), sorted(acting)),
+        *_table(
+            "Settings of a topic that act",
+            ("setting", "what it does"),
+            sorted(TOPIC_EFFECTS.items()),
+        ),
+        *_table("Variables that are not settings", ("variable", "what it does"), _VARIABLES),
+    ]
+    return "\n".join(parts)
+
+
+def _table(title: str, columns: tuple[str, ...], rows: Iterable[tuple[str, ...]]) -> Iterator[str]:
+    yield f"## {title}\n"
+    yield "| " + " | ".join(columns) + " |"
+    yield "|---" * len(columns) + "|"
+    for name, *cells in rows:
+        yield "| " + " | ".join([f"`{name}`", *cells]) + " |"
+    yield ""
+
+
+if __name__ == "__main__":
+    sys.stdout.write(render())

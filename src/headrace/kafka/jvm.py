@@ -1,0 +1,75 @@
+"""How Kafka's classes are run: Java, class path, flags, and the class-data archive.
+
+The archive halves the CPU time of every short-lived JVM. It is bound to one Java
+build and one class path, so both are part of its name; the first node that stops
+cleanly without finding one leaves one behind.
+"""
+
+import hashlib
+from collections.abc import Sequence
+from pathlib import Path
+
+from headrace.kafka.jars import kafka_jars
+from headrace.kafka.java import find_java
+
+# Quick to start and small: for tests and tools. The second compiler never pays back there.
+SMALL_JVM = ("-Xms64m", "-Xmx256m", "-XX:+UseSerialGC", "-XX:TieredStopAtLevel=1")
+# What Kafka's own start script gives a broker: 1 GB, and G1 as the script sets it up.
+BENCH_JVM = (
+    "-Xms1g",
+    "-Xmx1g",
+    "-server",
+    "-XX:+UseG1GC",
+    "-XX:MaxGCPauseMillis=20",
+    "-XX:InitiatingHeapOccupancyPercent=35",
+    "-XX:+ExplicitGCInvokesConcurrent",
+)
+
+_LOG4J = """\
+status = error
+appender.out.type = Console
+appender.out.name = OUT
+appender.out.target = SYSTEM_ERR
+appender.out.layout.type = PatternLayout
+appender.out.layout.pattern = %d{ISO8601} %p %c{1}: %m%n
+rootLogger.level = warn
+rootLogger.appenderRef.out.ref = OUT
+logger.started.name = kafka.server.KafkaRaftServer
+logger.started.level = info
+"""
+
+
+def archive_path() -> Path:
+    """Where the class-data archive for this Java and these jars is, or would be."""
+    jars = kafka_jars()
+    identity = "\n".join([find_java().build, *map(str, jars)])
+    digest = hashlib.sha256(identity.encode()).hexdigest()[:16]
+    return jars[0].parent / f"kafka-{digest}.jsa"
+
+
+def java_command(
+    class_name: str,
+    *arguments: str | Path,
+    flags: Sequence[str] = SMALL_JVM,
+    log4j_file: Path | None = None,
+) -> list[str]:
+    """Build the command line that runs `class_name` of Kafka's."""
+    class_path = ":".join(map(str, kafka_jars()))
+    command = [str(find_java().path), *flags]
+    if log4j_file:
+        command.append(f"-Dlog4j2.configurationFile={log4j_file}")
+    return [*command, "-cp", class_path, class_name, *map(str, arguments)]
+
+
+def use_archive() -> list[str]:
+    """Return the flags that use the archive, none while there is no archive."""
+    path = archive_path()
+    # Its warnings about an archive that does not fit go to stdout, where tools write answers.
+    return [f"-XX:SharedArchiveFile={path}", "-Xshare:auto", "-Xlog:disable"] * path.exists()
+
+
+def write_log4j(directory: Path) -> Path:
+    """Write the quiet logging configuration: warnings, and the line that says "started"."""
+    path = directory / "log4j2.properties"
+    path.write_text(_LOG4J, "utf-8")
+    return path

@@ -1,0 +1,1 @@
+"""Append-only partition logs on disk, in Kafka's own files."""

@@ -1,0 +1,106 @@
+"""The small text files of a data directory and a partition, in Kafka's formats.
+
+All are replaced in one durable step: a crash leaves the old file or the new one.
+"""
+
+import json
+from base64 import urlsafe_b64decode, urlsafe_b64encode
+from collections.abc import Mapping
+from pathlib import Path
+from uuid import UUID
+
+from headrace.log.files import replace_file, sync_directory
+from headrace.model import TopicPartition
+
+RECOVERY_POINTS = "recovery-point-offset-checkpoint"
+LOG_START_OFFSETS = "log-start-offset-checkpoint"
+HIGH_WATERMARKS = "replication-offset-checkpoint"
+CLEANER_OFFSETS = "cleaner-offset-checkpoint"
+META_PROPERTIES = "meta.properties"
+CLEAN_SHUTDOWN = ".kafka_cleanshutdown"
+PARTITION_METADATA = "partition.metadata"
+
+_VERSION = "0"
+_UNKNOWN_BROKER_EPOCH = -1
+
+
+def write_offsets(path: Path, offsets: Mapping[TopicPartition, int]) -> None:
+    """`0`, the count, then `topic partition offset` a line."""
+    lines = [_VERSION, str(len(offsets))]
+    lines += [f"{topic} {partition} {offset}" for (topic, partition), offset in offsets.items()]
+    replace_file(path, ("\n".join(lines) + "\n").encode())
+
+
+def read_offsets(path: Path) -> tuple[dict[TopicPartition, int], str | None]:
+    """(offsets, fault): a file that makes no sense counts as empty and says so."""
+    try:
+        lines = path.read_text("utf-8").splitlines()
+    except FileNotFoundError:
+        return {}, None
+    except ValueError:
+        return {}, "it is not text"
+    offsets: dict[TopicPartition, int] = {}
+    try:
+        if lines[0].strip() != _VERSION:
+            return {}, f"its version is {lines[0]!r}, not {_VERSION}"
+        for line in lines[2:]:
+            topic, partition, offset = line.split()
+            offsets[TopicPartition(topic, int(partition))] = int(offset)
+        if int(lines[1]) != len(offsets):
+            return {}, f"it should have {lines[1]} lines and has {len(offsets)}"
+    except (ValueError, IndexError):
+        return {}, "a line is not `topic partition offset`"
+    return offsets, None
+
+
+def encode_id(value: UUID) -> str:
+    """Kafka's text form of an id: 22 characters of URL-safe base64."""
+    return urlsafe_b64encode(value.bytes).decode().rstrip("=")
+
+
+def decode_id(text: str) -> UUID:
+    return UUID(bytes=urlsafe_b64decode(text.strip() + "=="))
+
+
+def write_partition_metadata(directory: Path, topic_id: UUID) -> None:
+    text = f"version: 0\ntopic_id: {encode_id(topic_id)}"
+    replace_file(directory / PARTITION_METADATA, text.encode(), is_durable=False)
+
+
+def read_partition_metadata(directory: Path) -> UUID | None:
+    """The topic's id; None when the file is missing or makes no sense."""
+    try:
+        lines = (directory / PARTITION_METADATA).read_text("utf-8").splitlines()
+        fields = dict(line.split(": ", 1) for line in lines if line)
+        return decode_id(fields["topic_id"])
+    except (OSError, ValueError, KeyError):
+        return None
+
+
+def read_properties(path: Path) -> dict[str, str] | None:
+    """The key=value lines of a `.properties` file; None when there is no file."""
+    try:
+        lines = path.read_text("utf-8").splitlines()
+    except FileNotFoundError:
+        return None
+    pairs = [line.split("=", 1) for line in lines if "=" in line and not line.startswith("#")]
+    return {key.strip(): value.strip() for key, value in pairs}
+
+
+def write_properties(path: Path, values: Mapping[str, str]) -> None:
+    replace_file(path, "".join(f"{key}={value}\n" for key, value in values.items()).encode())
+
+
+def write_clean_shutdown(directory: Path) -> None:
+    marker = {"version": 0, "brokerEpoch": _UNKNOWN_BROKER_EPOCH}
+    replace_file(directory / CLEAN_SHUTDOWN, json.dumps(marker, separators=(",", ":")).encode())
+
+
+def take_clean_shutdown(directory: Path) -> bool:
+    """Whether the last stop was clean. The marker is gone for good when this returns."""
+    try:
+        (directory / CLEAN_SHUTDOWN).unlink()
+    except FileNotFoundError:
+        return False
+    sync_directory(directory)
+    return True

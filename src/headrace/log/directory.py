@@ -1,0 +1,316 @@
+"""A broker's data directory: its lock, its checkpoints and its partitions' logs.
+
+Crash order: the clean-shutdown marker is gone from disk before anything is written, and
+comes back only when everything else is on disk. So a marker that is there is true.
+"""
+
+import os
+import shutil
+from collections.abc import Callable, Iterable
+from contextlib import suppress
+from pathlib import Path
+from typing import NamedTuple
+from uuid import UUID, uuid4
+
+from headrace.config import LogConfig
+from headrace.errors import ConfigError, StorageError, StorageWriteError
+from headrace.log import checkpoints
+from headrace.log.files import FileCache, sync_directory
+from headrace.log.index_cache import IndexCache
+from headrace.log.loading import Opening, create_partition, open_partition
+from headrace.log.lock import DirectoryLock
+from headrace.log.names import (
+    deleted_directory_name,
+    is_deleted_directory,
+    parse_partition_directory,
+)
+from headrace.log.partition_log import PartitionLog
+from headrace.model import TopicPartition
+
+# From this many changed logs on, one sync of everything beats a sync of each.
+_SYNC_ALL_FROM = 32
+
+
+class OpenReport(NamedTuple):
+    """What opening a directory found. `repairs`: one sentence each, with file and position."""
+
+    was_clean: bool
+    repairs: list[str]
+    recovered_partitions: int
+
+
+class LogDirectory:
+    """All partition logs under one path. Event-loop thread only."""
+
+    def __init__(
+        self,
+        path: Path,
+        *,
+        node_id: int,
+        cluster_id: str | None = None,
+        max_open_files: int | None = None,
+        expire_producers_ms: int = 86_400_000,
+    ) -> None:
+        self.path = path
+        self.node_id = node_id
+        self.cluster_id = cluster_id or ""
+        self.was_clean = False
+        self.expire_producers_ms = expire_producers_ms
+        self.files = FileCache(max_open_files)
+        self._indexes = IndexCache()
+        self._logs: dict[TopicPartition, PartitionLog] = {}
+        self._recovery_points: dict[TopicPartition, int] = {}
+        self._log_start_offsets: dict[TopicPartition, int] = {}
+        # Deleted, but perhaps still in the checkpoint files: a partition of the same name
+        # must not inherit their offsets after a crash.
+        self._deleted: set[TopicPartition] = set()
+        self._opened_ms = 0
+        self._lock: DirectoryLock | None = None
+
+    # -- opening ---------------------------------------------------------------------------
+
+    def open(
+        self,
+        now_ms: int,
+        *,
+        config_for: Callable[[str], LogConfig] | None = None,
+        on_progress: Callable[[int, int], None] | None = None,
+    ) -> OpenReport:
+        """Take the directory. After an unclean stop every partition is recovered here.
+
+        `config_for` gives a topic's config for that, `on_progress(done, total)` is called
+        after each partition.
+        """
+        try:
+            self.path.mkdir(parents=True, exist_ok=True)
+        except FileExistsError as error:
+            raise ConfigError("log.dirs", self.path, "it is a file, not a directory") from error
+        except OSError as error:
+            raise StorageWriteError(self.path, error) from error
+        self._lock = DirectoryLock(self.path)
+        try:
+            return self._open(now_ms, config_for or (lambda topic: LogConfig()), on_progress)
+        except OSError as error:
+            self._release()
+            raise StorageWriteError(Path(error.filename or self.path), error) from error
+        except BaseException:
+            self._release()
+            raise
+
+    def _open(
+        self,
+        now_ms: int,
+        config_for: Callable[[str], LogConfig],
+        on_progress: Callable[[int, int], None] | None,
+    ) -> OpenReport:
+        self._opened_ms = now_ms
+        repairs: list[str] = []
+        self._check_meta_properties()
+        self._recovery_points = self._read_offsets(checkpoints.RECOVERY_POINTS, repairs)
+        self._log_start_offsets = self._read_offsets(checkpoints.LOG_START_OFFSETS, repairs)
+        names = {entry.name for entry in self.path.iterdir()}
+        for offsets in (self._recovery_points, self._log_start_offsets):
+            for gone in [name for name in offsets if str(name) not in names]:
+                del offsets[gone]
+        self.was_clean = checkpoints.take_clean_shutdown(self.path)
+        for name in names:
+            if is_deleted_directory(name):
+                shutil.rmtree(self.path / name, ignore_errors=True)
+        found = {} if self.was_clean else self.partitions_on_disk()
+        for done, (partition, topic_id) in enumerate(sorted(found.items()), 1):
+            self._load(partition, topic_id, config_for(partition.topic), repairs)
+            if on_progress is not None:
+                on_progress(done, len(found))
+        if found:
+            self.checkpoint()
+        return OpenReport(self.was_clean, repairs, len(found))
+
+    def _check_meta_properties(self) -> None:
+        path = self.path / checkpoints.META_PROPERTIES
+        found = checkpoints.read_properties(path)
+        if found is None:
+            self.cluster_id = self.cluster_id or checkpoints.encode_id(uuid4())
+            values = {
+                "node.id": str(self.node_id),
+                "directory.id": checkpoints.encode_id(uuid4()),
+                "version": "1",
+                "cluster.id": self.cluster_id,
+            }
+            checkpoints.write_properties(path, values)
+            return
+        cluster_id = found.get("cluster.id", "")
+        if self.cluster_id and cluster_id != self.cluster_id:
+            wanted = f"{path} belongs to cluster {cluster_id!r}; use that id or another directory"
+            raise ConfigError("cluster.id", self.cluster_id, wanted)
+        node_id = found.get("node.id", str(self.node_id))
+        if node_id != str(self.node_id):
+            wanted = f"{path} belongs to node {node_id}; use that id or another directory"
+            raise ConfigError("node.id", self.node_id, wanted)
+        self.cluster_id = cluster_id
+
+    def _read_offsets(self, name: str, repairs: list[str]) -> dict[TopicPartition, int]:
+        offsets, fault = checkpoints.read_offsets(self.path / name)
+        if fault is not None:
+            repairs.append(f"{self.path / name}: ignored, {fault}")
+        return offsets
+
+    def _release(self) -> None:
+        if self._lock is not None:
+            self._lock.release()
+            self._lock = None
+
+    # -- partitions ------------------------------------------------------------------------
+
+    def partitions_on_disk(self) -> dict[TopicPartition, UUID]:
+        """Every partition's directory and the topic id in it (zero when it has none)."""
+        found = {}
+        with os.scandir(self.path) as entries:
+            for entry in entries:
+                name = parse_partition_directory(entry.name)
+                if name is not None and entry.is_dir():
+                    topic_id = checkpoints.read_partition_metadata(Path(entry.path))
+                    found[name] = topic_id or UUID(int=0)
+        return found
+
+    def create(
+        self, topic: str, partition: int, topic_id: UUID, config: LogConfig, now_ms: int
+    ) -> PartitionLog:
+        """A new empty partition; one that is already there is opened instead."""
+        return self.get(topic, partition, topic_id, config, now_ms)
+
+    def get(
+        self,
+        topic: str,
+        partition: int,
+        topic_id: UUID,
+        config: LogConfig,
+        now_ms: int | None = None,
+    ) -> PartitionLog:
+        """The partition's log, opened or created on first use."""
+        name = TopicPartition(topic, partition)
+        log = self._logs.get(name)
+        if log is None:
+            try:
+                log = self._load(name, topic_id, config, [], now_ms)
+            except OSError as error:
+                raise StorageWriteError(self.path / str(name), error) from error
+        return log
+
+    def _load(
+        self,
+        name: TopicPartition,
+        topic_id: UUID,
+        config: LogConfig,
+        repairs: list[str],
+        now_ms: int | None = None,
+    ) -> PartitionLog:
+        directory = self.path / str(name)
+        opening = Opening(
+            files=self.files,
+            indexes=self._indexes,
+            now_ms=self._opened_ms if now_ms is None else now_ms,
+            producer_expiration_ms=self.expire_producers_ms,
+            recovery_point=self._recovery_points.get(name, 0),
+            log_start_offset=self._log_start_offsets.get(name, 0),
+            was_clean=self.was_clean,
+            repairs=repairs,
+        )
+        is_new = not directory.is_dir()
+        if is_new:
+            if name in self._deleted:
+                self._write_checkpoints()
+        else:
+            self._check_topic_id(directory, topic_id)
+        make = create_partition if is_new else open_partition
+        log = make(directory, name.topic, name.partition, topic_id, config, opening)
+        self._logs[name] = log
+        return log
+
+    def _check_topic_id(self, directory: Path, topic_id: UUID) -> None:
+        found = checkpoints.read_partition_metadata(directory)
+        if found is None:
+            checkpoints.write_partition_metadata(directory, topic_id)
+        elif found != topic_id:
+            raise StorageError(
+                f"{directory} belongs to topic id {checkpoints.encode_id(found)}, "
+                f"not {checkpoints.encode_id(topic_id)}"
+            )
+
+    def loaded(self) -> Iterable[PartitionLog]:
+        return self._logs.values()
+
+    def delete(self, topic: str, partition: int) -> None:
+        """Take the partition away at once; its files go now, or at the next start."""
+        name = TopicPartition(topic, partition)
+        log = self._logs.pop(name, None)
+        if log is not None:
+            log.discard()
+            for segment in log.segments:
+                segment.file.close()
+                self._indexes.release(segment.index)
+        self._recovery_points.pop(name, None)
+        self._log_start_offsets.pop(name, None)
+        self._deleted.add(name)
+        directory = self.path / str(name)
+        target = self.path / deleted_directory_name(str(name))
+        try:
+            directory.rename(target)
+        except FileNotFoundError:
+            return
+        except OSError as error:
+            raise StorageWriteError(directory, error) from error
+        with suppress(OSError):
+            sync_directory(self.path)
+        shutil.rmtree(target, ignore_errors=True)
+
+    # -- checkpoints and the end -----------------------------------------------------------
+
+    def checkpoint(self) -> None:
+        """Write how far each log is on disk, where it starts and where it ends."""
+        for log in self._logs.values():
+            log.flush_indexes()
+        self._write_checkpoints()
+
+    def _write_checkpoints(self) -> None:
+        high_watermarks = dict(self._recovery_points)
+        for name, log in self._logs.items():
+            self._recovery_points[name] = log.recovery_point
+            high_watermarks[name] = log.log_end_offset
+            # Kafka lists only logs that start inside their first segment.
+            if log.log_start_offset > log.segments[0].base_offset:
+                self._log_start_offsets[name] = log.log_start_offset
+            else:
+                self._log_start_offsets.pop(name, None)
+        try:
+            for file_name, offsets in (
+                (checkpoints.RECOVERY_POINTS, self._recovery_points),
+                (checkpoints.LOG_START_OFFSETS, self._log_start_offsets),
+                (checkpoints.HIGH_WATERMARKS, high_watermarks),
+            ):
+                checkpoints.write_offsets(self.path / file_name, offsets)
+            cleaner = self.path / checkpoints.CLEANER_OFFSETS
+            if not cleaner.exists():
+                checkpoints.write_offsets(cleaner, {})
+            self._deleted.clear()
+        except OSError as error:
+            raise StorageWriteError(self.path, error) from error
+
+    def close(self, now_ms: int) -> None:
+        """Stop cleanly: every file as Kafka would leave it and on disk, then the marker."""
+        if self._lock is None:
+            return
+        try:
+            changed = [log for log in self._logs.values() if log.needs_sync]
+            syncs_all = len(changed) >= _SYNC_ALL_FROM
+            for log in self._logs.values():
+                log.close(is_synced=not syncs_all)
+            if syncs_all:
+                os.sync()
+            self._write_checkpoints()
+            try:
+                checkpoints.write_clean_shutdown(self.path)
+            except OSError as error:
+                raise StorageWriteError(self.path, error) from error
+        finally:
+            self._logs.clear()
+            self._release()

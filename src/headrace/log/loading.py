@@ -1,0 +1,234 @@
+"""Open one partition's directory as a `PartitionLog`: after a clean stop or any other."""
+
+import os
+from dataclasses import dataclass, field
+from itertools import pairwise
+from pathlib import Path
+from uuid import UUID
+
+from headrace.config import LogConfig
+from headrace.log import offset_index, recovery, rolling
+from headrace.log.checkpoints import write_partition_metadata
+from headrace.log.files import FileCache, sync_directory
+from headrace.log.index_cache import IndexCache
+from headrace.log.leader_epochs import LeaderEpochs
+from headrace.log.leftovers import clear_leftovers
+from headrace.log.names import LOG_SUFFIX, parse_segment_file
+from headrace.log.partition_log import PartitionLog
+from headrace.log.producer_rebuild import load_producers, remove_stray_snapshots
+from headrace.log.producer_snapshot import snapshot_offsets
+from headrace.log.producer_state import ProducerStates
+from headrace.log.scanner import scan_file
+from headrace.log.segment import Segment
+from headrace.log.segment_check import examine_all
+from headrace.records.batch import Buffer
+
+
+@dataclass(slots=True, kw_only=True)
+class Opening:
+    """What opening a partition needs to know besides its name and config."""
+
+    files: FileCache
+    indexes: IndexCache
+    now_ms: int
+    producer_expiration_ms: int = 86_400_000
+    recovery_point: int = 0
+    log_start_offset: int = 0
+    was_clean: bool = True
+    repairs: list[str] = field(default_factory=list)  # one sentence each; filled here
+
+
+def create_partition(
+    directory: Path,
+    topic: str,
+    partition: int,
+    topic_id: UUID,
+    config: LogConfig,
+    opening: Opening,
+) -> PartitionLog:
+    """A new empty partition. The first sync of its data makes the directory durable too."""
+    directory.mkdir(parents=True, exist_ok=True)
+    write_partition_metadata(directory, topic_id)
+    epochs = LeaderEpochs(directory)
+    base_offset = max(opening.log_start_offset, opening.recovery_point)
+    epochs.assign(0, base_offset)
+    epochs.write()
+    segment = Segment.create(
+        directory,
+        base_offset,
+        opening.files,
+        opening.indexes,
+        config.index_interval_bytes,
+        opening.now_ms,
+    )
+    log = _build(
+        directory, topic, partition, topic_id, config, [segment], ProducerStates(), epochs, opening
+    )
+    rolling.note_new_directory(log)
+    return log
+
+
+def open_partition(
+    directory: Path,
+    topic: str,
+    partition: int,
+    topic_id: UUID,
+    config: LogConfig,
+    opening: Opening,
+) -> PartitionLog:
+    """Open what is there; nothing that can be read is lost by it."""
+    repairs = opening.repairs
+    clear_leftovers(directory, repairs)
+    segments = _find_segments(directory, config, opening)
+    if not segments:
+        return create_partition(directory, topic, partition, topic_id, config, opening)
+    epochs = LeaderEpochs(directory)
+    if fault := epochs.load():
+        repairs.append(f"{directory / 'leader-epoch-checkpoint'}: ignored, {fault}")
+    had_epochs = list(epochs.entries)
+    first = recovery.first_to_recover(segments, opening.recovery_point)
+    checked = segments[:-1] if opening.was_clean else segments[:first]
+    for segment in checked:
+        _open_closed(segment, repairs)
+    if opening.was_clean and _open_last(segments, opening):
+        producers, _ = load_producers(
+            directory,
+            segments,
+            segments[-1].end_offset,
+            opening.now_ms,
+            opening.producer_expiration_ms,
+            repairs,
+        )
+    else:
+        producers = recovery.recover(
+            directory,
+            segments,
+            opening.recovery_point,
+            epochs,
+            is_compacted=config.is_compacted,
+            now_ms=opening.now_ms,
+            expiration_ms=opening.producer_expiration_ms,
+            repairs=repairs,
+        )
+        sync_directory(directory)
+        opening.recovery_point = segments[-1].end_offset
+    remove_stray_snapshots(directory, segments, segments[-1].end_offset)
+    epochs.cut_end(max(segments[-1].end_offset, 1))
+    if epochs.assign(0, segments[0].base_offset) or epochs.entries != had_epochs:
+        epochs.write()
+    return _build(
+        directory, topic, partition, topic_id, config, segments, producers, epochs, opening
+    )
+
+
+def _build(
+    directory: Path,
+    topic: str,
+    partition: int,
+    topic_id: UUID,
+    config: LogConfig,
+    segments: list[Segment],
+    producers: ProducerStates,
+    epochs: LeaderEpochs,
+    opening: Opening,
+) -> PartitionLog:
+    end_offset = segments[-1].end_offset
+    rolling.activate(segments[-1], config.segment_jitter_ms, config.segment_ms)
+    return PartitionLog(
+        directory,
+        topic,
+        partition,
+        topic_id,
+        config,
+        segments=segments,
+        producers=producers,
+        epochs=epochs,
+        files=opening.files,
+        indexes=opening.indexes,
+        log_start_offset=min(max(opening.log_start_offset, segments[0].base_offset), end_offset),
+        recovery_point=opening.recovery_point,
+        snapshot_offset=max(snapshot_offsets(directory), default=0),
+        producer_expiration_ms=opening.producer_expiration_ms,
+    )
+
+
+def _find_segments(directory: Path, config: LogConfig, opening: Opening) -> list[Segment]:
+    sizes: dict[int, int] = {}
+    with os.scandir(directory) as entries:
+        for entry in entries:
+            parsed = parse_segment_file(entry.name)
+            if parsed is not None and parsed[1] == LOG_SUFFIX:
+                sizes[parsed[0]] = entry.stat().st_size
+    segments = [
+        Segment(
+            directory,
+            base_offset,
+            sizes[base_offset],
+            opening.files,
+            opening.indexes,
+            config.index_interval_bytes,
+            opening.now_ms,
+        )
+        for base_offset in sorted(sizes)
+    ]
+    for segment, successor in pairwise(segments):
+        segment.end_offset = successor.base_offset
+    return segments
+
+
+def _open_closed(segment: Segment, repairs: list[str]) -> None:
+    """Look at the indexes of a segment that is not walked now; rebuild what makes no sense."""
+    fault = offset_index.find_file_fault(segment.index.path, segment.size)
+    path = segment.index.path
+    if fault is None:
+        fault = segment.time_index.open()
+        path = segment.time_index.path
+    if fault is None and segment.time_index.last_offset >= max(
+        segment.end_offset, segment.base_offset + 1
+    ):
+        fault = f"its last entry is offset {segment.time_index.last_offset}, behind the segment"
+    if fault is not None:
+        if segment.size:
+            repairs.append(f"{path}: rebuilt from the log, {fault}")
+        examine_all(segment)
+        repairs += recovery.describe_damages(segment)
+        segment.flush_indexes()
+        segment.index.unload()
+        return
+    segment.max_timestamp = segment.time_index.last_timestamp
+    segment.max_timestamp_offset = segment.time_index.last_offset
+
+
+def _open_last(segments: list[Segment], opening: Opening) -> bool:
+    """Find the log's end behind the last index entry; False when anything is odd there."""
+    last = segments[-1]
+    index, time_index = last.index, last.time_index
+    if index.load(last.size) is not None or time_index.open() is not None:
+        return False
+    position = index.positions[-1] if index.positions else 0
+    last.indexed_position = position
+    last.max_timestamp = time_index.last_timestamp
+    last.max_timestamp_offset = time_index.last_offset
+    first_seen: list[int] = []
+
+    def visit(fields: tuple[int, ...], position: int, buffer: Buffer, at: int) -> None:
+        last_offset = fields[0] + fields[6]
+        first_seen.append(last_offset)
+        if fields[8] > last.max_timestamp:
+            last.max_timestamp, last.max_timestamp_offset = fields[8], last_offset
+
+    scan = scan_file(
+        last.file.get().fd, position, last.size, last.base_offset, visit, stops_at_damage=True
+    )
+    if scan.damages or scan.next_offset < opening.recovery_point:
+        return False
+    if position and first_seen[0] != index.offsets[-1] + last.base_offset:
+        return False
+    if time_index.count and time_index.last_offset >= scan.next_offset:
+        return False
+    last.end_offset = scan.next_offset
+    last.is_active = True
+    last.examined.add(position, last.size)
+    if last.examined.end_of(0) >= last.size:
+        last.trusted_from = 0
+    return True

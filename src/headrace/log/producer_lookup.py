@@ -1,0 +1,76 @@
+"""Find a producer's earlier batches in the log itself.
+
+A snapshot holds each producer's last batch only, and a retry after a restart may be one
+of the four before it. The log still has them, close to its end.
+"""
+
+from typing import TYPE_CHECKING
+
+from headrace.errors import CorruptBatchError
+from headrace.log.producer_state import REMEMBERED_BATCHES, ProducerBatch
+from headrace.log.scanner import scan_file
+from headrace.log.segment import Segment
+from headrace.log.segment_check import load_index
+from headrace.records.batch import CONTROL_BIT, MAX_SEQUENCE, Buffer
+
+if TYPE_CHECKING:
+    from headrace.log.partition_log import PartitionLog
+
+_STEP_BYTES = 256 * 1024
+# A retry comes within the client's delivery timeout: nobody needs the whole log searched.
+_SEARCHED_BYTES = 64 * 1024 * 1024
+_SEARCHED_SEGMENTS = 2
+
+
+def complete_entry(log: "PartitionLog", producer_id: int) -> bool:
+    """Add what the log knows of this producer to its entry, once; whether that is more."""
+    entry = log.producers.entries.get(producer_id)
+    if entry is None or not entry.is_partial:
+        return False
+    found: list[ProducerBatch] = []
+    if entry.batches:
+        wanted = REMEMBERED_BATCHES - len(entry.batches)
+        found = _find_before(log, producer_id, entry.epoch, entry.batches[0].base_offset, wanted)
+    completed = entry._replace(batches=(*found, *entry.batches), is_partial=False)
+    log.producers.entries[producer_id] = completed
+    return bool(found)
+
+
+def _find_before(
+    log: "PartitionLog", producer_id: int, epoch: int, offset: int, wanted: int
+) -> list[ProducerBatch]:
+    """The last `wanted` batches of the producer before `offset`, oldest first."""
+    found: list[ProducerBatch] = []
+    budget = _SEARCHED_BYTES
+    segments = [segment for segment in log.segments if segment.base_offset < offset]
+    for segment in reversed(segments[-_SEARCHED_SEGMENTS:]):
+        try:
+            load_index(segment)
+        except CorruptBatchError:
+            break
+        end = segment.size
+        while end > 0 and len(found) < wanted and budget > 0:
+            start = segment.index.boundary_before(max(0, end - _STEP_BYTES))
+            if start >= end:
+                start = 0
+            found = _batches_of(segment, start, end, producer_id, epoch, offset) + found
+            budget -= end - start
+            end = start
+    return found[-wanted:] if wanted else []
+
+
+def _batches_of(
+    segment: Segment, start: int, end: int, producer_id: int, epoch: int, offset: int
+) -> list[ProducerBatch]:
+    batches: list[ProducerBatch] = []
+
+    def visit(fields: tuple[int, ...], position: int, buffer: Buffer, at: int) -> None:
+        if fields[9] != producer_id or fields[10] != epoch or fields[5] & CONTROL_BIT:
+            return
+        base_offset, delta, sequence = fields[0], fields[6], fields[11]
+        if base_offset < offset and sequence >= 0:
+            last_sequence = (sequence + delta) & MAX_SEQUENCE
+            batches.append(ProducerBatch(last_sequence, base_offset + delta, delta, fields[8]))
+
+    scan_file(segment.file.get().fd, start, end, segment.base_offset, visit)
+    return batches

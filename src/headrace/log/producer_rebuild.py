@@ -1,0 +1,71 @@
+"""Bring producer state to an offset: the latest snapshot, then the batches behind it."""
+
+from collections.abc import Sequence
+from contextlib import suppress
+from pathlib import Path
+
+from headrace.errors import CorruptBatchError, RecordError
+from headrace.log.names import SNAPSHOT_SUFFIX, segment_file
+from headrace.log.producer_snapshot import load_latest_snapshot, snapshot_offsets
+from headrace.log.producer_state import ProducerStates
+from headrace.log.scanner import Visit, scan_file
+from headrace.log.segment import Segment
+from headrace.log.segment_check import locate
+from headrace.records.batch import CONTROL_BIT, LENGTH_PREFIX_SIZE, Buffer
+from headrace.records.record import decode_control, iter_records
+
+
+def load_producers(
+    directory: Path,
+    segments: Sequence[Segment],
+    offset: int,
+    now_ms: int,
+    expiration_ms: int,
+    repairs: list[str],
+) -> tuple[ProducerStates, int]:
+    """(the producers' state at `offset`, the offset of the snapshot it began with)."""
+    snapshot = load_latest_snapshot(directory, offset, repairs)
+    start, entries = snapshot if snapshot is not None else (segments[0].base_offset, {})
+    producers = ProducerStates(entries)
+    visit = replaying(producers, offset)
+    for segment in segments:
+        if segment.end_offset <= start or segment.base_offset >= offset or not segment.size:
+            continue
+        position = 0
+        if segment.base_offset < start:
+            # Damage at the snapshot's offset: replaying the whole segment does no harm,
+            # for a batch taken in twice is only remembered twice.
+            with suppress(CorruptBatchError):
+                position = locate(segment, start)
+        fd = segment.file.get().fd
+        scan_file(fd, position, segment.size, segment.base_offset, visit)
+    producers.expire(now_ms, expiration_ms)
+    return producers, snapshot[0] if snapshot is not None else 0
+
+
+def replaying(producers: ProducerStates, end_offset: int) -> Visit:
+    """A visitor that takes every batch below `end_offset` into `producers`."""
+
+    def visit(fields: tuple[int, ...], position: int, buffer: Buffer, at: int) -> None:
+        if fields[9] < 0 or fields[0] >= end_offset:
+            return
+        coordinator_epoch = None
+        if fields[5] & CONTROL_BIT:
+            batch = memoryview(buffer)[at : at + fields[1] + LENGTH_PREFIX_SIZE]
+            with suppress(RecordError):
+                for record in iter_records(batch):
+                    coordinator_epoch = decode_control(record).coordinator_epoch
+        producers.replay(fields, coordinator_epoch)
+
+    return visit
+
+
+def remove_stray_snapshots(directory: Path, segments: Sequence[Segment], end_offset: int) -> None:
+    """Keep each segment's snapshot and the latest one; none from beyond the log."""
+    wanted = {segment.base_offset for segment in segments}
+    offsets = snapshot_offsets(directory)
+    latest = max((offset for offset in offsets if offset <= end_offset), default=None)
+    for offset in offsets:
+        if offset > end_offset or (offset not in wanted and offset != latest):
+            with suppress(OSError):
+                segment_file(directory, offset, SNAPSHOT_SUFFIX).unlink()

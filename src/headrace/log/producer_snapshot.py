@@ -1,0 +1,100 @@
+"""Kafka's `.snapshot` files: each producer's last batch, as of one offset.
+
+Version i16 = 1, CRC-32C u32 of all behind it, count i32, then 46 bytes a producer.
+"""
+
+import struct
+from contextlib import suppress
+from pathlib import Path
+
+from crc32c import crc32c
+
+from headrace.log.files import replace_file
+from headrace.log.names import SNAPSHOT_SUFFIX, parse_segment_file, segment_file
+from headrace.log.producer_state import NO_OFFSET, ProducerBatch, ProducerEntry
+from headrace.records.batch import NO_SEQUENCE
+
+_HEADER = struct.Struct(">hI")
+_COUNT = struct.Struct(">i")
+_ENTRY = struct.Struct(">qhiqiqiq")
+_VERSION = 1
+
+
+class SnapshotError(ValueError):
+    """The bytes are no snapshot this version can read."""
+
+
+def encode_snapshot(entries: dict[int, ProducerEntry]) -> bytes:
+    body = [_COUNT.pack(len(entries))]
+    for producer_id, entry in entries.items():
+        batches = entry.batches
+        last = batches[-1] if batches else ProducerBatch(NO_SEQUENCE, NO_OFFSET, 0, -1)
+        body.append(
+            _ENTRY.pack(
+                producer_id,
+                entry.epoch,
+                last.last_sequence,
+                last.last_offset,
+                last.offset_delta,
+                entry.last_timestamp,
+                entry.coordinator_epoch,
+                entry.txn_first_offset,
+            )
+        )
+    data = b"".join(body)
+    return _HEADER.pack(_VERSION, crc32c(data)) + data
+
+
+def decode_snapshot(data: bytes) -> dict[int, ProducerEntry]:
+    if len(data) < _HEADER.size + _COUNT.size:
+        raise SnapshotError(f"{len(data)} bytes are too few")
+    version, crc = _HEADER.unpack_from(data)
+    if version != _VERSION:
+        raise SnapshotError(f"version {version} is not {_VERSION}")
+    if crc != crc32c(data[_HEADER.size :]):
+        raise SnapshotError("its checksum does not match")
+    (count,) = _COUNT.unpack_from(data, _HEADER.size)
+    entries_at = _HEADER.size + _COUNT.size
+    if len(data) != entries_at + count * _ENTRY.size:
+        raise SnapshotError(f"{len(data)} bytes do not hold {count} producers")
+    entries: dict[int, ProducerEntry] = {}
+    for fields in _ENTRY.iter_unpack(data[entries_at:]):
+        producer_id, epoch, sequence, offset, delta, timestamp, coordinator_epoch, first = fields
+        batches = (ProducerBatch(sequence, offset, delta, timestamp),) if offset >= 0 else ()
+        entries[producer_id] = ProducerEntry(
+            epoch, batches, timestamp, coordinator_epoch, first, is_partial=True
+        )
+    return entries
+
+
+def write_snapshot(directory: Path, offset: int, entries: dict[int, ProducerEntry]) -> Path:
+    """Not synced: the next sync of the log covers it, and recovery can do without."""
+    path = segment_file(directory, offset, SNAPSHOT_SUFFIX)
+    replace_file(path, encode_snapshot(entries), is_durable=False)
+    return path
+
+
+def snapshot_offsets(directory: Path) -> list[int]:
+    """The offsets of all snapshots in the directory, ascending."""
+    parsed = [parse_segment_file(entry.name) for entry in directory.iterdir()]
+    return sorted(found[0] for found in parsed if found and found[1] == SNAPSHOT_SUFFIX)
+
+
+def load_latest_snapshot(
+    directory: Path, max_offset: int, repairs: list[str]
+) -> tuple[int, dict[int, ProducerEntry]] | None:
+    """(offset, entries) of the latest sound snapshot at or before `max_offset`.
+
+    Unsound ones on the way are removed: what they said is rebuilt from the log.
+    """
+    for offset in reversed(snapshot_offsets(directory)):
+        if offset > max_offset:
+            continue
+        path = segment_file(directory, offset, SNAPSHOT_SUFFIX)
+        try:
+            return offset, decode_snapshot(path.read_bytes())
+        except SnapshotError as error:
+            repairs.append(f"{path}: removed, {error}")
+            with suppress(FileNotFoundError):
+                path.unlink()
+    return None

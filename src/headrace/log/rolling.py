@@ -1,0 +1,174 @@
+"""Beginning new segments, and knowing which files a sync must cover.
+
+Crash order: a new file's directory entry counts as unsynced until a sync covers data in
+the file, else an acknowledged message could vanish with the name of its segment.
+"""
+
+import os
+import random
+from contextlib import suppress
+from typing import TYPE_CHECKING
+
+from headrace.errors import StorageWriteError
+from headrace.log.files import OpenFile
+from headrace.log.producer_snapshot import write_snapshot
+from headrace.log.producer_state import ProducerEntry
+from headrace.log.segment import BatchFacts, Segment
+
+if TYPE_CHECKING:
+    from headrace.log.partition_log import PartitionLog
+
+_DIRECTORY_FLAGS = os.O_RDONLY | os.O_DIRECTORY
+
+
+def append_rolling(
+    log: "PartitionLog", batches: list[memoryview], facts: list[BatchFacts], now_ms: int
+) -> None:
+    """Append batch by batch, beginning a new segment wherever Kafka would.
+
+    On OSError the log has its old segments at their old size again.
+    """
+    first = log.segments[-1]
+    mark = first.mark()
+    count = len(log.segments)
+    unsynced_files = list(log.unsynced_files)
+    next_offset = log.log_end_offset
+    producers_staged = 0
+    try:
+        for batch, fact in zip(batches, facts, strict=True):
+            size, last_offset, max_timestamp, staged_behind = fact
+            segment = log.segments[-1]
+            if segment.should_roll(log.config, size, last_offset, max_timestamp, now_ms):
+                roll(log, next_offset, log.producers.as_of(producers_staged), now_ms)
+                segment = log.segments[-1]
+            segment.append([batch], [fact], size)
+            next_offset = last_offset + 1
+            producers_staged = staged_behind
+    except OSError:
+        for segment in log.segments[count:]:
+            segment.remove_files()
+        del log.segments[count:]
+        log.unsynced_files = unsynced_files
+        reactivate(first)
+        first.reset(mark)
+        raise
+
+
+def roll(
+    log: "PartitionLog", base_offset: int, entries: dict[int, ProducerEntry], now_ms: int
+) -> None:
+    """Close the active segment and begin one at `base_offset`.
+
+    `entries` is the producers' state there. Only creating the segment may fail: indexes
+    wait in memory, and a missing snapshot only makes a later start read more.
+    """
+    old = log.segments[-1]
+    config = log.config
+    segment = Segment.create(
+        log.directory, base_offset, log.files, log.indexes, config.index_interval_bytes, now_ms
+    )
+    old.finish()
+    old.is_active = False
+    old.end_offset = base_offset
+    log.indexes.admit(old.index)
+    take_snapshot(log, base_offset, entries)
+    activate(segment, config.segment_jitter_ms, config.segment_ms)
+    log.segments.append(segment)
+    for path in (old.path, old.index.path, old.time_index.path):
+        log.unsynced_files.append((base_offset + 1, log.files.cached(path, os.O_RDONLY)))
+    note_new_files(log, base_offset)
+
+
+def activate(segment: Segment, jitter_ms: int, segment_ms: int) -> None:
+    """Make `segment` the one that is appended to."""
+    segment.is_active = True
+    if jitter_ms > 0:
+        segment.jitter_ms = random.randrange(min(jitter_ms, segment_ms) or 1)
+
+
+def reactivate(segment: Segment) -> None:
+    """The segment behind it is gone: append to this one again."""
+    if not segment.is_active:
+        segment.is_active = True
+        segment.indexes.release(segment.index)
+
+
+def take_snapshot(log: "PartitionLog", offset: int, entries: dict[int, ProducerEntry]) -> None:
+    """Write the producers' state as of `offset`, as Kafka does at each roll and clean stop."""
+    if offset <= log.snapshot_offset:
+        return
+    with suppress(OSError):
+        path = write_snapshot(log.directory, offset, entries)
+        log.snapshot_offset = offset
+        log.unsynced_files.append((offset + 1, log.files.cached(path, os.O_RDONLY)))
+
+
+def note_new_files(log: "PartitionLog", offset: int) -> None:
+    """Files were created for data from `offset` on: the directory must be synced with it."""
+    directory = log.files.cached(log.directory, _DIRECTORY_FLAGS)
+    log.unsynced_files.append((offset + 1, directory))
+
+
+def note_new_directory(log: "PartitionLog") -> None:
+    """The partition's own directory is new: its parent must be synced too."""
+    parent = log.files.cached(log.directory.parent, _DIRECTORY_FLAGS)
+    log.unsynced_files.append((log.log_end_offset + 1, parent))
+    note_new_files(log, log.log_end_offset)
+
+
+def unsynced(log: "PartitionLog") -> list[OpenFile]:
+    """What must be synced for everything below the log end to be durable."""
+    files: list[OpenFile] = []
+    if log.log_end_offset > log.recovery_point:
+        files.append(log.segments[-1].file.get())
+    for _, cached in log.unsynced_files:
+        # A segment that retention took meanwhile needs no sync any more.
+        with suppress(FileNotFoundError):
+            files.append(cached.get())
+    return files
+
+
+def forget_synced(log: "PartitionLog", offset: int) -> None:
+    """A sync that began at log end `offset` is done."""
+    kept = []
+    for needed, cached in log.unsynced_files:
+        if needed > offset:
+            kept.append((needed, cached))
+        else:
+            cached.close()
+    log.unsynced_files = kept
+
+
+def close(log: "PartitionLog", *, is_synced: bool) -> None:
+    """Write indexes and snapshot, sync what is not synced, give descriptors up."""
+    active = log.segments[-1]
+    had_pending = active.index.has_pending or active.time_index.has_pending
+    try:
+        active.time_index.maybe_append(active.max_timestamp, active.max_timestamp_offset)
+        had_pending = had_pending or active.time_index.has_pending
+        for segment in log.segments:
+            segment.flush_indexes()
+        if active.needs_cut:
+            os.truncate(active.path, active.size)
+        entries = log.producers.entries
+        take_snapshot(log, log.log_end_offset, entries)
+        if is_synced:
+            if had_pending:
+                for path in (active.index.path, active.time_index.path):
+                    log.unsynced_files.append((0, log.files.cached(path, os.O_RDONLY)))
+            for file in unsynced(log):
+                os.fdatasync(file.fd)
+    except OSError as error:
+        raise StorageWriteError(log.directory, error) from error
+    finally:
+        for segment in log.segments:
+            segment.file.close()
+            if segment.index.is_loaded and not segment.is_active:
+                log.indexes.release(segment.index)
+        for _, cached in log.unsynced_files:
+            cached.close()
+        log.unsynced_files = []
+    log.recovery_point = log.log_end_offset
+    for _, path in log.doomed:
+        path.unlink(missing_ok=True)
+    log.doomed = []

@@ -1,0 +1,215 @@
+"""Checking what another process wrote before it is served: each byte once.
+
+A range is checked when it is first read. The first fault makes the whole segment be
+walked, once: then its damage is known to the byte, and its index is built anew, for an
+index that led to a wrong place looks the same as damage until then.
+"""
+
+import os
+from bisect import bisect_right
+
+from headrace.errors import CorruptBatchError
+from headrace.log.ranges import Ranges
+from headrace.log.scanner import Damage, Scan, Visit, scan_file
+from headrace.log.segment import MAX_RELATIVE_OFFSET, Segment
+from headrace.log.time_index import NO_TIMESTAMP
+from headrace.records.batch import HEADER_SIZE, Buffer, peek_header
+
+_STEP_BYTES = 64 * 1024
+
+
+class _FaultFoundError(Exception):
+    """Something does not fit; walk the whole segment."""
+
+
+def load_index(segment: Segment) -> None:
+    """Make `segment.index` usable: from its file, or from the log when the file is bad."""
+    index = segment.index
+    if index.is_loaded:
+        return
+    if index.load(segment.size) is not None:
+        examine_all(segment)
+        segment.try_flush_indexes()
+    if not segment.is_active:
+        segment.indexes.admit(index)
+
+
+def locate(segment: Segment, offset: int) -> int:
+    """Position of the first batch that ends at or behind `offset`; `size` if none does.
+
+    Raises CorruptBatchError when damage lies where the offset should be.
+    """
+    load_index(segment)
+    if segment.trusted_from > 0:
+        try:
+            return _locate_unchecked(segment, offset)
+        except _FaultFoundError:
+            examine_all(segment)
+    if segment.damages:
+        return _locate_around_damage(segment, max(offset, segment.base_offset))
+    return segment.walk_to(offset, segment.index.lookup(offset), segment.size)
+
+
+def _locate_unchecked(segment: Segment, offset: int) -> int:
+    position = segment.index.lookup(offset)
+    _believe_entry(segment, position)
+    while position < segment.size:
+        end = _check(segment, position, min(position + _STEP_BYTES, segment.size))
+        found = segment.walk_to(offset, position, end)
+        if found < end:
+            return found
+        position = end
+    return segment.size
+
+
+def _locate_around_damage(segment: Segment, offset: int) -> int:
+    for damage in segment.damages:
+        if damage.offset_start <= offset < damage.offset_end:
+            raise CorruptBatchError(segment.path, damage.start, damage.reason)
+    position = segment.index.lookup(offset)
+    for damage in segment.damages:
+        if damage.start < position:
+            continue
+        found = segment.walk_to(offset, position, damage.start)
+        if found < damage.start:
+            return found
+        position = damage.end
+    return segment.walk_to(offset, position, segment.size)
+
+
+def checked_end(segment: Segment, position: int, limit: int) -> int:
+    """The end of what may be served from `position` on, up to about `limit`.
+
+    At least one whole batch; raises CorruptBatchError when that one is damaged.
+    """
+    limit = min(limit, segment.size)
+    if segment.trusted_from > 0:
+        try:
+            return _check(segment, position, limit)
+        except _FaultFoundError:
+            examine_all(segment)
+    for damage in segment.damages:
+        if damage.start == position and damage.end > position:
+            raise CorruptBatchError(segment.path, position, damage.reason)
+        if damage.start > position:
+            limit = min(limit, damage.start)
+            if limit == damage.start:
+                return limit
+            break
+    if limit == segment.size:
+        return limit
+    return segment.boundary_near(position, limit)
+
+
+def _check(segment: Segment, position: int, limit: int) -> int:
+    """The end of the whole good batches in [position, limit), at least one.
+
+    A fault behind the first batch only ends the range: whoever asks for it meets it.
+    """
+    end = position
+    while end < limit or end == position:
+        known = segment.size if end >= segment.trusted_from else segment.examined.end_of(end)
+        if known >= limit and known > end:
+            cut = _cut_known(segment, end, limit)
+            return cut if cut <= limit or end == position else end
+        if known > end:
+            end = known
+            continue
+        behind = segment.examined.start_behind(end)
+        stop = min(limit, segment.trusted_from, segment.size if behind is None else behind)
+        checked = _scan(segment, end, stop)
+        if checked == end:
+            if end > position:
+                break
+            checked = _scan_one(segment, end)
+        segment.examined.add(end, checked)
+        end = checked
+        if checked < stop:
+            break
+    if segment.examined.end_of(0) >= segment.trusted_from:
+        segment.trusted_from = 0
+        segment.examined = Ranges()
+    return end
+
+
+def _cut_known(segment: Segment, position: int, limit: int) -> int:
+    if limit == segment.size:
+        return limit
+    boundary = segment.index.boundary_before(limit)
+    if boundary > position:
+        _believe_entry(segment, boundary)
+        return boundary
+    return segment.boundary_near(position, limit)
+
+
+def _scan(segment: Segment, start: int, end: int) -> int:
+    fd = segment.file.get().fd
+    scan = scan_file(
+        fd, start, end, segment.base_offset, offset_limit=segment.end_offset, stops_at_damage=True
+    )
+    return scan.end
+
+
+def _scan_one(segment: Segment, position: int) -> int:
+    """Check the batch at `position`, however large; its end."""
+    header = peek_header(os.pread(segment.file.get().fd, HEADER_SIZE, position))
+    if header is None or not HEADER_SIZE <= header.size <= segment.size - position:
+        raise _FaultFoundError
+    end = position + header.size
+    if _scan(segment, position, end) != end:
+        raise _FaultFoundError
+    return end
+
+
+def _believe_entry(segment: Segment, position: int) -> None:
+    """An index entry from a file is believed when the batch it leads to ends as it says."""
+    if position == 0:
+        return
+    index = segment.index
+    last_offset = index.offsets[bisect_right(index.positions, position) - 1] + index.base_offset
+    header = peek_header(os.pread(segment.file.get().fd, HEADER_SIZE, position))
+    if header is None or header.last_offset != last_offset:
+        raise _FaultFoundError
+
+
+def examine_all(segment: Segment, visit: Visit | None = None, *, end_is_known: bool = True) -> Scan:
+    """Walk the whole segment: its damage is known then, and its indexes are new.
+
+    `visit` also sees every good batch. With `end_is_known` offsets must lie below
+    `segment.end_offset`, and a damaged tail stands for all offsets up to it.
+    """
+    segment.index.clear()
+    segment.time_index.clear()
+    segment.indexed_position = 0
+    segment.max_timestamp, segment.max_timestamp_offset = NO_TIMESTAMP, segment.base_offset
+    take_in = segment.take_in
+
+    def see(fields: tuple[int, ...], position: int, buffer: Buffer, at: int) -> None:
+        take_in(fields[0] + fields[6], fields[8], position)
+        if visit is not None:
+            visit(fields, position, buffer, at)
+
+    limit = segment.base_offset + MAX_RELATIVE_OFFSET + 1
+    if end_is_known:
+        limit = segment.end_offset
+    fd = segment.file.get().fd
+    scan = scan_file(fd, 0, segment.size, segment.base_offset, see, offset_limit=limit)
+    segment.trusted_from = 0
+    segment.examined = Ranges()
+    missing = [damage for damage in segment.damages if damage.start == damage.end]
+    segment.damages = scan.damages + missing
+    if end_is_known:
+        close_last_damage(segment, segment.end_offset)
+    if not segment.is_active:
+        segment.time_index.maybe_append(segment.max_timestamp, segment.max_timestamp_offset)
+    return scan
+
+
+def close_last_damage(segment: Segment, end_offset: int) -> None:
+    """A damage up to the end of the file stands for all offsets up to `end_offset`."""
+    if segment.damages and segment.damages[-1].offset_end < end_offset:
+        last = segment.damages[-1]
+        if last.end == segment.size:
+            segment.damages[-1] = Damage(
+                last.start, last.end, last.offset_start, end_offset, last.reason
+            )

@@ -1,0 +1,1 @@
+"""Every setting of Kafka's by name: catalogue, values, sources, description."""

@@ -1,0 +1,116 @@
+import asyncio
+import os
+import threading
+from pathlib import Path
+
+import pytest
+
+from headrace.broker.durability import DiskSync
+from headrace.errors import StorageWriteError
+from headrace.metrics import Metrics
+
+
+class FakeFile:
+    def __init__(self, fd: int) -> None:
+        self.fd = fd
+
+
+class FakeLog:
+    def __init__(self, path: Path) -> None:
+        self.directory = path
+        self.file = FakeFile(os.open(path / "f", os.O_CREAT | os.O_RDWR))
+        self.end = 0
+        self.synced = -1
+
+    def unsynced(self) -> tuple[list[FakeFile], int]:
+        return [self.file], self.end
+
+    def mark_synced(self, offset: int) -> None:
+        self.synced = offset
+
+
+@pytest.fixture
+def log(tmp_path: Path) -> FakeLog:
+    log = FakeLog(tmp_path)
+    yield log
+    os.close(log.file.fd)
+
+
+async def synced(sync: DiskSync, log: FakeLog) -> StorageWriteError | None:
+    done: asyncio.Future[StorageWriteError | None] = asyncio.get_running_loop().create_future()
+    sync.wait(log, done.set_result)
+    return await done
+
+
+def test_one_fdatasync_serves_all_who_came_while_another_ran(
+    log: FakeLog, monkeypatch: pytest.MonkeyPatch
+) -> None:
+    calls = []
+    may_go_on = threading.Event()
+    monkeypatch.setattr(os, "fdatasync", lambda fd: (calls.append(fd), may_go_on.wait(10)))
+
+    async def scenario() -> None:
+        sync = DiskSync(asyncio.get_running_loop(), Metrics())
+        first = asyncio.create_task(synced(sync, log))
+        await asyncio.sleep(0)
+        others = [asyncio.create_task(synced(sync, log)) for _ in range(10)]
+        await asyncio.sleep(0)
+        may_go_on.set()
+        assert await asyncio.gather(first, *others) == [None] * 11
+        sync.stop()
+
+    asyncio.run(scenario())
+
+    assert len(calls) == 2
+
+
+def test_what_is_marked_synced_is_what_was_there_when_the_sync_began(
+    log: FakeLog, monkeypatch: pytest.MonkeyPatch
+) -> None:
+    log.end = 5
+
+    def append_meanwhile(fd: int) -> None:
+        log.end = 9
+
+    monkeypatch.setattr(os, "fdatasync", append_meanwhile)
+
+    async def scenario() -> None:
+        sync = DiskSync(asyncio.get_running_loop(), Metrics())
+        await synced(sync, log)
+        assert log.synced == 5
+        sync.stop()
+
+    asyncio.run(scenario())
+
+
+def test_a_failed_sync_is_told_and_the_log_stays_marked(
+    log: FakeLog, monkeypatch: pytest.MonkeyPatch
+) -> None:
+    def fail(fd: int) -> None:
+        raise OSError(5, "Input/output error")
+
+    monkeypatch.setattr(os, "fdatasync", fail)
+
+    async def scenario() -> None:
+        sync = DiskSync(asyncio.get_running_loop(), Metrics())
+        error = await synced(sync, log)
+        assert isinstance(error, StorageWriteError)
+        assert sync.failed == {log: error}
+        assert log.synced == -1
+        sync.stop()
+
+    asyncio.run(scenario())
+
+
+def test_it_is_idle_only_when_nothing_runs(log: FakeLog) -> None:
+    async def scenario() -> None:
+        sync = DiskSync(asyncio.get_running_loop(), Metrics())
+        assert sync.is_idle
+        waiting = asyncio.create_task(synced(sync, log))
+        await asyncio.sleep(0)
+        assert not sync.is_idle
+        await waiting
+        assert sync.is_idle
+        sync.stop()
+
+    asyncio.run(scenario())

@@ -1,0 +1,82 @@
+from headrace.broker.fetch_sessions import FetchSession, FetchSessions
+from headrace.protocol.fetch import FetchPartition, FetchRequest
+
+
+def a_request(
+    *partitions: tuple[int, int], forgotten: list[tuple[bytes, list[int]]] | None = None
+) -> FetchRequest:
+    asked = [FetchPartition(partition, -1, offset, 1000) for partition, offset in partitions]
+    topics = [(b"t", asked)] if asked else []
+    return FetchRequest(0, 1, 1000, 0, 0, 0, topics, forgotten or [])
+
+
+def offsets(session: FetchSession) -> dict[int, int]:
+    return {partition: watched.offset for (_, partition), watched in session.watched.items()}
+
+
+def test_an_incremental_request_changes_only_what_it_names() -> None:
+    session = FetchSession(1, False, 0)
+    session.take_in(a_request((0, 10), (1, 20)))
+
+    session.take_in(a_request((1, 25)))
+
+    assert offsets(session) == {0: 10, 1: 25}
+
+
+def test_forgotten_partitions_are_dropped() -> None:
+    session = FetchSession(1, False, 0)
+    session.take_in(a_request((0, 10), (1, 20)))
+
+    session.take_in(a_request(forgotten=[(b"t", [0, 7])]))
+
+    assert offsets(session) == {1: 20}
+
+
+def test_a_partition_that_got_data_goes_behind_the_others() -> None:
+    session = FetchSession(1, False, 0)
+    session.take_in(a_request((0, 0), (1, 0), (2, 0)))
+
+    session.served(session.watched[b"t", 0])
+
+    assert list(offsets(session)) == [1, 2, 0]
+
+
+def test_the_epoch_wraps_to_one() -> None:
+    session = FetchSession(1, False, 0)
+    session.epoch = 2**31 - 1
+
+    session.advance(0)
+
+    assert session.epoch == 1
+
+
+def test_a_full_cache_declines_while_all_sessions_are_in_use() -> None:
+    sessions = FetchSessions(slots=1, eviction_ms=100)
+    sessions.open(False, now_ms=0)
+
+    assert sessions.open(False, now_ms=99) is None
+    assert len(sessions) == 1
+
+
+def test_a_full_cache_gives_up_the_session_unused_longest() -> None:
+    sessions = FetchSessions(slots=2, eviction_ms=100)
+    first, second = sessions.open(False, 0), sessions.open(False, 0)
+    assert first is not None
+    assert second is not None
+    sessions.get(first.session_id)
+    first.advance(now_ms=50)
+
+    third = sessions.open(False, now_ms=100)
+
+    assert third is not None
+    assert sessions.get(second.session_id) is None
+    assert sessions.get(first.session_id) is first
+
+
+def test_session_ids_are_never_zero_and_never_shared() -> None:
+    sessions = FetchSessions(slots=100, eviction_ms=100)
+
+    ids = {session.session_id for _ in range(100) if (session := sessions.open(False, 0))}
+
+    assert len(ids) == 100
+    assert 0 not in ids
