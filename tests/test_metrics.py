@@ -1,6 +1,5 @@
+import re
 from dataclasses import dataclass
-
-import pytest
 
 from headrace.metrics import Histogram, Metrics, Sample, partition_samples, resident_bytes
 
@@ -91,15 +90,37 @@ def test_a_label_with_quotes_and_line_breaks_is_escaped() -> None:
     assert r'headrace_x{name="a\"b\\c\nd"} 1' in metrics.render()
 
 
-def test_the_text_is_what_prometheus_parses() -> None:
-    parser = pytest.importorskip("prometheus_client.parser")
+def test_every_line_has_the_shape_prometheus_reads() -> None:
     metrics = Metrics({0: "Produce"})
     metrics.requests[0] += 1
-    metrics.register(lambda: partition_samples([ALog("a", 0)]))
+    metrics.count_error(0, 10)
+    metrics.register(lambda: partition_samples([ALog("a", 0), ALog("a", 1)]))
+    name = r"[a-zA-Z_:][a-zA-Z0-9_:]*"
+    labels = r'\{[a-z]+="[^"]*"(,[a-z]+="[^"]*")*\}'
+    shape = re.compile(
+        rf"# HELP {name} \S.*|# TYPE {name} (counter|gauge|histogram)"
+        rf"|{name}({labels})? (\d+(\.\d+)?(e-?\d+)?)"
+    )
 
-    families = {family.name for family in parser.text_string_to_metric_families(metrics.render())}
+    text = metrics.render()
 
-    assert {"headrace_requests", "headrace_sync_seconds", "headrace_log_end_offset"} <= families
+    assert text.endswith("\n")
+    assert [line for line in text.splitlines() if not shape.fullmatch(line)] == []
+
+
+def test_no_family_is_announced_twice_nor_sampled_before_it_is_announced() -> None:
+    metrics = Metrics({0: "Produce"})
+    metrics.requests[0] += 1
+    metrics.register(lambda: partition_samples([ALog("a", 0), ALog("b", 0)]))
+
+    announced: list[str] = []
+    for line in metrics.render().splitlines():
+        if line.startswith("# TYPE"):
+            announced.append(line.split()[2])
+        elif not line.startswith("#"):
+            assert re.split(r"[{ ]", line)[0].startswith(announced[-1])
+
+    assert len(announced) == len(set(announced))
 
 
 def test_this_process_has_memory_and_a_missing_one_has_none() -> None:

@@ -90,6 +90,7 @@ def _produce(bootstrap: str, progress: Progress) -> float:
             "acks": "all",
             "enable.idempotence": True,
             "linger.ms": 5,
+            "delivery.report.only.error": True,
             "queue.buffering.max.messages": 200_000,
         }
     )
@@ -127,7 +128,12 @@ def _consume(bootstrap: str, progress: Progress) -> float:
     from confluent_kafka import OFFSET_BEGINNING, Consumer, KafkaException, TopicPartition
 
     consumer = Consumer(
-        {"bootstrap.servers": bootstrap, "group.id": TOPIC, "enable.auto.commit": False}
+        {
+            "bootstrap.servers": bootstrap,
+            "group.id": TOPIC,
+            "enable.auto.commit": False,
+            "fetch.queue.backoff.ms": 10,
+        }
     )
     task = progress.add_task("consume", total=MESSAGE_COUNT)
     seen = bytearray(MESSAGE_COUNT)

@@ -1,3 +1,4 @@
+import io
 import json
 
 import pytest
@@ -89,9 +90,9 @@ def test_one_sample_has_no_range():
 
 
 def test_the_table_shows_medians_ranges_advantage_and_cpu(results):
-    console = Console(width=200, record=True, quiet=True)
+    console = Console(width=200, file=io.StringIO())
     console.print(make_table(results, [RATE, DELAY]))
-    lines = console.export_text().splitlines()
+    lines = console.file.getvalue().splitlines()
 
     (rate,) = [line for line in lines if "a rate" in line]
     (delay,) = [line for line in lines if "a delay" in line]

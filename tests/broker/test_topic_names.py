@@ -1,6 +1,14 @@
+from uuid import UUID
+
 import pytest
 
-from headrace.broker.topic_names import MAX_NAME_LENGTH, check_topic_name, collision_key
+from headrace.broker import topic_names
+from headrace.broker.topic_names import (
+    MAX_NAME_LENGTH,
+    check_topic_name,
+    collision_key,
+    new_topic_id,
+)
 from headrace.errors import InvalidTopicError
 
 
@@ -34,3 +42,11 @@ def test_other_names_are_refused_in_kafkas_words(name: str, reason: str) -> None
 def test_names_collide_when_only_dots_and_underscores_differ() -> None:
     assert collision_key("a.b_c") == collision_key("a_b.c")
     assert collision_key("a.b") != collision_key("a-b")
+
+
+def test_no_topic_id_starts_with_a_dash(monkeypatch: pytest.MonkeyPatch) -> None:
+    with_dash, without = UUID(bytes=b"\xf8" + bytes(15)), UUID(int=7)
+    ids = iter([with_dash, without])
+    monkeypatch.setattr(topic_names, "uuid4", lambda: next(ids))
+
+    assert new_topic_id() == without

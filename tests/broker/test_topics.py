@@ -290,14 +290,18 @@ def test_open_logs_follow_their_topics_configs(topics: Topics, start: Start) -> 
     assert start().log("t", 0).config.retention_ms == 1234
 
 
-def test_logs_that_recovery_opened_have_their_topics_configs(start: Start) -> None:
+def test_retention_after_a_crash_goes_by_the_topics_configs(
+    start: Start, monkeypatch: pytest.MonkeyPatch
+) -> None:
+    monkeypatch.setattr(topics_module, "LOGS_OPENED_PER_RETENTION", 0)
     topics = start()
-    topics.create("t", 1, {"retention.ms": "1234"})
+    topics.create("t", 1, {"retention.ms": "-1"})
     append(topics, "t")
 
     recovered = start(after_crash=True)
 
-    assert recovered.log("t", 0).config.retention_ms == 1234
+    assert recovered.enforce_retention(NOW_MS + 2 * WEEK_MS) == 0
+    assert recovered.log("t", 0).log_start_offset == 0
 
 
 def test_retention_reaches_logs_nobody_has_opened_a_few_at_a_time(

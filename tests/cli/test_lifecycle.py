@@ -1,5 +1,6 @@
 """`headrace serve` as a process, seen from outside."""
 
+import contextlib
 import signal
 import socket
 import subprocess
@@ -11,6 +12,7 @@ from pathlib import Path
 
 import pytest
 
+from headrace.cli.serve import DEFAULT_HTTP_PORT
 from headrace.testing import BrokerNotReadyError, BrokerProcess, broker_process
 
 
@@ -98,6 +100,29 @@ def test_a_busy_http_port_is_refused_when_it_was_asked_for(
     said = refusal(tmp_path / "other", http_port=int(broker.http.rpartition(":")[2]))
 
     assert "in use by another program; choose another with --http-port" in said
+
+
+def test_a_busy_default_http_port_is_done_without(tmp_path: Path) -> None:
+    with socket.socket() as taken:
+        with contextlib.suppress(OSError):  # somebody else has it, which is as good
+            taken.bind(("127.0.0.1", DEFAULT_HTTP_PORT))
+            taken.listen()
+        broker = BrokerProcess(tmp_path / "data", ["--port", "0"], tmp_path / "stderr.log")
+        try:
+            broker.wait_ready()
+            assert broker.ready_line.endswith(", http off)")
+            assert "choose a port with --http-port" in broker.stderr_text()
+        finally:
+            broker.kill()
+
+
+def test_the_second_signal_ends_it_without_draining(broker: BrokerProcess) -> None:
+    # Both are pending when it goes on, so that no drain can come between them.
+    for number in (signal.SIGSTOP, signal.SIGTERM, signal.SIGINT, signal.SIGCONT):
+        broker.process.send_signal(number)
+
+    assert broker.process.wait(30) == 1
+    assert "second signal" in broker.stderr_text()
 
 
 def test_a_data_directory_that_cannot_be_made_is_refused(tmp_path: Path) -> None:

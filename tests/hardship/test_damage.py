@@ -1,6 +1,9 @@
 """Damage on disk: named with file and position, never served as good, nothing around it lost."""
 
 import contextlib
+import shutil
+import tempfile
+import time
 from collections.abc import Callable, Iterator
 from pathlib import Path
 from typing import Any, NamedTuple
@@ -9,12 +12,11 @@ import pytest
 from confluent_kafka import Consumer, KafkaError, TopicPartition
 from kio.schema.errors import ErrorCode
 
-from headrace.testing import BrokerProcess, broker_process
+from headrace.testing import broker_process, running_broker
 
 TOPIC = "damaged"
 BATCHES, PER_BATCH = 120, 5
 VICTIM = 60
-FIRST_TIMESTAMP = 1_700_000_000_000
 STOPS = ["clean", "kill"]
 # Where a bit is flipped, as a byte of the batch (facts/kafka.md section 3).
 FIELDS = {
@@ -37,7 +39,7 @@ class Written(NamedTuple):
     data_dir: Path
     values: list[bytes]
     positions: list[int]
-    producer: tuple[int, int]
+    first_timestamp: int
     last_batch: bytes
 
     @property
@@ -47,48 +49,58 @@ class Written(NamedTuple):
     def file(self, suffix: str) -> Path:
         return self.partition / f"{0:020d}{suffix}"
 
-    def values_from(self, batch: int) -> list[bytes]:
-        return self.values[batch * PER_BATCH :]
+
+def write_log(data_dir: Path, stop: str, connect: Any, batch: Any) -> Written:
+    """A log of many batches, all acknowledged with acks=all; its broker process is gone."""
+    values = [b"%d." % n + b"v" * 90 for n in range(BATCHES * PER_BATCH)]
+    positions = [0]
+    now_ms = int(time.time() * 1000)
+    with broker_process(data_dir) as broker:
+        wire = connect(broker.port)
+        assert wire.create_topic(TOPIC) == 0
+        producer_id, epoch = wire.init_producer_id()
+        for number in range(BATCHES):
+            first = number * PER_BATCH
+            data = batch(
+                values[first : first + PER_BATCH],
+                producer_id=producer_id,
+                producer_epoch=epoch,
+                base_sequence=first,
+                timestamp=now_ms + number,
+            )
+            wire.send_batch(TOPIC, 0, data)
+            positions.append(positions[-1] + len(data))
+        for number in range(BATCHES):
+            ack = wire.receive_ack()
+            assert (ack.error_code, ack.base_offset) == (0, number * PER_BATCH)
+        if stop == "kill":
+            broker.kill()
+        else:
+            assert broker.terminate() == 0
+    return Written(data_dir, values, positions, now_ms, data)
+
+
+@pytest.fixture(scope="module")
+def templates() -> Iterator[tuple[dict[str, Written], Path]]:
+    """One log a way of stopping, written once; tests damage copies."""
+    with tempfile.TemporaryDirectory(prefix="headrace-damage-") as directory:
+        yield {}, Path(directory)
 
 
 @pytest.fixture
 def written(
-    tmp_path: Path, connect: Callable[..., Any], batch: Callable[..., bytes]
-) -> Iterator[Callable[[str], Written]]:
-    """`written(stop)`: a log of many batches, all acknowledged, its broker gone."""
+    templates: Any, tmp_path: Path, connect: Callable[..., Any], batch: Callable[..., bytes]
+) -> Callable[[str], Written]:
+    """`written(stop)`: a copy of the log whose broker stopped that way."""
+    by_stop, directory = templates
 
-    def write(stop: str) -> Written:
-        values = [b"%d." % n + b"v" * 90 for n in range(BATCHES * PER_BATCH)]
-        positions = [0]
-        with broker_process(tmp_path) as broker:
-            wire = connect(broker.port)
-            assert wire.create_topic(TOPIC) == 0
-            producer_id, epoch = wire.init_producer_id()
-            for number in range(BATCHES):
-                first = number * PER_BATCH
-                data = batch(
-                    values[first : first + PER_BATCH],
-                    producer_id=producer_id,
-                    producer_epoch=epoch,
-                    base_sequence=first,
-                    timestamp=FIRST_TIMESTAMP + number,
-                )
-                wire.send_batch(TOPIC, 0, data)
-                positions.append(positions[-1] + len(data))
-            for number in range(BATCHES):
-                ack = wire.receive_ack()
-                assert (ack.error_code, ack.base_offset) == (0, number * PER_BATCH)
-            end_broker(broker, stop)
-        return Written(tmp_path, values, positions, (producer_id, epoch), data)
+    def copy(stop: str) -> Written:
+        if stop not in by_stop:
+            by_stop[stop] = write_log(directory / stop, stop, connect, batch)
+        shutil.copytree(by_stop[stop].data_dir, tmp_path / "data")
+        return by_stop[stop]._replace(data_dir=tmp_path / "data")
 
-    yield write
-
-
-def end_broker(broker: BrokerProcess, stop: str) -> None:
-    if stop == "kill":
-        broker.kill()
-    else:
-        assert broker.terminate() == 0
+    return copy
 
 
 def flip_bit(path: Path, position: int, bit: int = 0) -> None:
@@ -125,7 +137,7 @@ def test_a_flipped_bit_costs_its_own_batch_only(
     first, behind = VICTIM * PER_BATCH, (VICTIM + 1) * PER_BATCH
     numbered = list(enumerate(log.values))
 
-    with broker_process(log.data_dir) as broker:
+    with running_broker(log.data_dir) as broker:
         wire = connect(broker.port)
 
         for offset in range(first, behind):
@@ -133,10 +145,9 @@ def test_a_flipped_bit_costs_its_own_batch_only(
         assert served(wire, batch_records, 0) == numbered[:first]
         assert served(wire, batch_records, behind) == numbered[behind:]
         assert wire.produce_values(TOPIC, b"behind").base_offset == len(log.values)
-        broker.kill()
 
     assert log.file(".log").read_bytes().startswith(damaged), "bytes behind the damage were cut"
-    with broker_process(log.data_dir) as broker:
+    with running_broker(log.data_dir) as broker:
         wire = connect(broker.port)
         assert wire.fetch(TOPIC, 0, first).error_code == ErrorCode.corrupt_message
         assert served(wire, batch_records, behind)[-1] == (len(log.values), b"behind")
@@ -148,15 +159,17 @@ def test_the_start_or_the_first_reader_and_verify_name_file_and_position(
     written: Callable[[str], Written],
     connect: Callable[..., Any],
     headrace_command: Callable[..., Any],
+    caplog: pytest.LogCaptureFixture,
 ) -> None:
     log = written(stop)
     position = log.positions[VICTIM]
     flip_bit(log.file(".log"), position + FIELDS["records"])
 
     verified = headrace_command("log", "verify", log.data_dir)
-    with broker_process(log.data_dir) as broker:
+    with running_broker(log.data_dir) as broker:
         connect(broker.port).fetch(TOPIC, 0, VICTIM * PER_BATCH)
-        logged = broker.stderr_text()
+
+    logged = caplog.text
 
     assert verified.returncode == 1
     assert str(log.file(".log")) in verified.stdout
@@ -172,7 +185,7 @@ def test_a_consumer_gets_the_error_and_can_seek_past_it(
     flip_bit(log.file(".log"), log.positions[VICTIM] + FIELDS["records"])
     behind = (VICTIM + 1) * PER_BATCH
 
-    with broker_process(log.data_dir) as broker:
+    with running_broker(log.data_dir) as broker:
         config = {"bootstrap.servers": broker.bootstrap, "group.id": "none", "log_level": 0,
                   "enable.auto.commit": False, "fetch.error.backoff.ms": 10}  # fmt: skip
         consumer = Consumer(config)
@@ -208,7 +221,7 @@ def test_a_damaged_last_batch_after_a_clean_stop_is_kept_and_its_offsets_are_not
     flip_bit(log.file(".log"), log.positions[BATCHES - 1] + FIELDS["records"])
     first = (BATCHES - 1) * PER_BATCH
 
-    with broker_process(log.data_dir) as broker:
+    with running_broker(log.data_dir) as broker:
         wire = connect(broker.port)
 
         assert wire.fetch(TOPIC, 0, first).error_code == ErrorCode.corrupt_message
@@ -230,17 +243,16 @@ def test_indexes_and_snapshots_are_rebuilt_or_ignored(
     for path in log.partition.glob(f"*{suffix}"):
         do_harm(path, harm)
 
-    with broker_process(log.data_dir) as broker:
+    with running_broker(log.data_dir) as broker:
         wire = connect(broker.port)
 
         assert wire.values(TOPIC) == log.values
         for number in (0, 1, VICTIM, BATCHES - 1):
-            offset = wire.offset_at(TOPIC, 0, FIRST_TIMESTAMP + number)
+            offset = wire.offset_at(TOPIC, 0, log.first_timestamp + number)
             assert offset == number * PER_BATCH
         again = wire.produce(TOPIC, 0, log.last_batch)
         assert (again.error_code, again.base_offset) == (0, (BATCHES - 1) * PER_BATCH)
         assert wire.produce_values(TOPIC, b"next").base_offset == len(log.values)
-        assert broker.terminate() == 0
 
 
 def do_harm(path: Path, harm: str) -> None:
@@ -265,7 +277,7 @@ def test_a_tail_of_zeros_is_no_data_and_no_loss(
     with log.file(".log").open("ab") as file:
         file.write(bytes(4096))
 
-    with broker_process(log.data_dir) as broker:
+    with running_broker(log.data_dir) as broker:
         wire = connect(broker.port)
 
         assert wire.values(TOPIC) == log.values
@@ -279,13 +291,14 @@ def test_a_truncated_segment_serves_what_is_left_and_reports_the_rest(
     written: Callable[[str], Written],
     connect: Callable[..., Any],
     batch_records: Callable[..., Any],
+    caplog: pytest.LogCaptureFixture,
 ) -> None:
     log = written(stop)
     path = log.file(".log")
     path.write_bytes(path.read_bytes()[:-10])
     left = list(enumerate(log.values))[:-PER_BATCH]
 
-    with broker_process(log.data_dir) as broker:
+    with running_broker(log.data_dir) as broker:
         wire = connect(broker.port)
 
         assert served(wire, batch_records, 0) == left
@@ -293,4 +306,4 @@ def test_a_truncated_segment_serves_what_is_left_and_reports_the_rest(
         next_offset = len(log.values) if stop == "clean" else len(left)
         assert wire.produce_values(TOPIC, b"next").base_offset == next_offset
         assert served(wire, batch_records, next_offset) == [(next_offset, b"next")]
-        assert str(path) in broker.stderr_text()
+        assert str(path) in caplog.text

@@ -318,7 +318,7 @@ def test_a_kill_during_recovery_loses_nothing(
 
     for _ in range(3):
         with broker_process(data_dir, port=port, wait=False) as broker:
-            until(lambda: has_log_open(broker) or broker.process.poll() is not None, "recovery")  # noqa: B023
+            until(lambda: has_log_open(broker) or broker.process.poll() is not None, "recovery")
             broker.kill()
 
     with broker_process(data_dir, port=port) as broker:

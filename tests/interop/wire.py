@@ -41,7 +41,9 @@ def request(api_key: int, version: int, **fields: Any) -> Any:
 
 def _build(schema: Any, fields: dict[str, Any]) -> Any:
     hints = typing.get_type_hints(schema)
-    kinds = {field.name: field.metadata.get("kafka_type", "") for field in dataclasses.fields(schema)}
+    kinds = {
+        field.name: field.metadata.get("kafka_type", "") for field in dataclasses.fields(schema)
+    }
     return schema(
         **{name: _convert(hints[name], kinds[name], value) for name, value in fields.items()}
     )
@@ -241,7 +243,9 @@ def fetch_fields(
     }
 
 
-def batch_of(count: int, *, key: bytes | None = b"k", timestamp: int = T0, **options: Any) -> bytearray:
+def batch_of(
+    count: int, *, key: bytes | None = b"k", timestamp: int = T0, **options: Any
+) -> bytearray:
     """One batch of `count` small records, a second apart."""
     records: list[Record] = [
         record._replace(timestamp=timestamp + 1000 * record.offset)

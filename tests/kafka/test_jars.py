@@ -1,3 +1,5 @@
+import hashlib
+
 import pytest
 
 from headrace.errors import JarError
@@ -102,9 +104,7 @@ def test_without_network_the_error_says_where_to_put_the_jar(tmp_path, repositor
 
 
 def test_a_jar_put_there_by_hand_serves_without_network(tmp_path):
-    jar = Jar(
-        "g", "one", "1.0", "a7937b64b8caa58f03721bb6bacf5c78cb235febe0e70b1b84cd99541461a08e", 5
-    )
+    jar = Jar("g", "one", "1.0", hashlib.sha256(b"first").hexdigest(), 5)
     (tmp_path / jar.file_name).write_bytes(b"first")
 
     assert fetch_jars([jar], directory=tmp_path, repository="http://127.0.0.1:1") == [

@@ -10,7 +10,7 @@ OPENJDK_17 = 'openjdk version "17.0.15" 2025-04-15\nOpenJDK Runtime Environment 
 
 @pytest.fixture
 def only_these(monkeypatch, tmp_path):
-    """Make the machine have no Java but those the test adds to JAVA_HOME, PATH or the JVM folder."""
+    """Give a machine without Java: what the test installs under this path is all there is."""
     monkeypatch.delenv("JAVA_HOME", raising=False)
     monkeypatch.setenv("PATH", str(tmp_path / "bin"))
     monkeypatch.setattr(java, "_JVM_DIRECTORY", tmp_path / "jvm")

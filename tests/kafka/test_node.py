@@ -1,8 +1,11 @@
+from uuid import UUID
+
 import pytest
 
 from headrace.errors import NodeError
+from headrace.kafka import node as node_module
 from headrace.kafka.jvm import archive_path
-from headrace.kafka.node import KafkaNode
+from headrace.kafka.node import KafkaNode, random_cluster_id
 from headrace.kafka.probe import answers_metadata
 from headrace.kafka.tools import (
     CONSOLE_CONSUMER,
@@ -12,9 +15,15 @@ from headrace.kafka.tools import (
     run_tool,
 )
 
-pytestmark = pytest.mark.java
+
+def test_a_cluster_id_cannot_be_taken_for_an_option(monkeypatch):
+    ids = iter([UUID(bytes=b"\xfb" * 16), UUID(bytes=b"\x00" * 16)])
+    monkeypatch.setattr(node_module.uuid, "uuid4", lambda: next(ids))
+
+    assert random_cluster_id() == "A" * 22
 
 
+@pytest.mark.java
 def test_a_started_node_answers_and_a_stopped_one_does_not(tmp_path):
     with KafkaNode(tmp_path) as node:
         assert node.process is not None
@@ -27,6 +36,7 @@ def test_a_started_node_answers_and_a_stopped_one_does_not(tmp_path):
     assert archive_path().exists()
 
 
+@pytest.mark.java
 def test_a_second_node_on_a_live_directory_is_refused_before_java_starts(kafka_node):
     intruder = KafkaNode(kafka_node.directory)
 
@@ -37,6 +47,7 @@ def test_a_second_node_on_a_live_directory_is_refused_before_java_starts(kafka_n
     assert answers_metadata("127.0.0.1", kafka_node.port)
 
 
+@pytest.mark.java
 def test_a_node_that_cannot_start_says_why_and_leaves_nothing_running(tmp_path, kafka_node):
     node = KafkaNode(tmp_path, port=kafka_node.port)
 
@@ -47,11 +58,13 @@ def test_a_node_that_cannot_start_says_why_and_leaves_nothing_running(tmp_path, 
     assert node.process is None
 
 
+@pytest.mark.java
 def test_a_bad_setting_is_named_when_formatting(tmp_path):
     with pytest.raises(NodeError, match=r"log\.segment\.bytes"):
         KafkaNode(tmp_path, settings={"log.segment.bytes": "few"}).start()
 
 
+@pytest.mark.java
 def test_tools_write_and_read_messages_and_dump_the_files(kafka_node):
     server = ["--bootstrap-server", kafka_node.bootstrap, "--topic", "tools"]
     created = run_tool(TOPIC_COMMAND, *server, "--create", "--partitions", "1")
@@ -67,6 +80,7 @@ def test_tools_write_and_read_messages_and_dump_the_files(kafka_node):
     assert "payload: hello" in dumped.stdout
 
 
+@pytest.mark.java
 def test_a_tool_that_fails_shows_it(tmp_path):
     answer = dump_log_segments([tmp_path / "absent.log"])
 

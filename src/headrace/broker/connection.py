@@ -2,19 +2,18 @@
 
 Reading stops while the client does not read its answers, while too many of
 its requests are unanswered, or while the memory budget is used up; it goes on
-by itself. Files are read a piece at a time, as the socket takes them.
+by itself.
 """
 
 import asyncio
 import logging
-import os
 from collections import deque
 from typing import TYPE_CHECKING, Any
 
 from headrace.broker.answers import Answer, Piece
+from headrace.broker.outbox import Outbox
 from headrace.broker.receive_buffer import ReceiveBuffer
 from headrace.errors import WireError
-from headrace.log.partition_log import FileSlice
 from headrace.protocol.headers import read_request_header
 from headrace.protocol.primitives import INT32
 from headrace.protocol.produce import ProduceShape
@@ -26,10 +25,6 @@ _log = logging.getLogger(__name__)
 
 # The shortest request: key, version, correlation id and a null client id.
 MIN_FRAME_BYTES = 10
-# A file is handed to the socket in pieces of this size: the most a client that
-# does not read can hold in memory, beside the transport's own high-water mark.
-FILE_PIECE_BYTES = 1024 * 1024
-HIGH_WATER_BYTES = 512 * 1024
 # A client that waits this long for memory to take its request in is let go.
 MEMORY_WAIT_SECONDS = 30.0
 
@@ -38,16 +33,17 @@ class Connection(asyncio.BufferedProtocol):
     """Created by the server for each accepted socket. Event-loop thread only."""
 
     __slots__ = ("_answers", "_buffer", "_is_closing", "_is_paused", "_is_write_paused",
-                 "_memory_timer", "_outgoing", "_service", "_transport", "has_staged_views",
+                 "_memory_timer", "_outbox", "_service", "_transport", "has_staged_views",
                  "last_active_ms", "peer", "shape")  # fmt: skip
 
     def __init__(self, service: "Service") -> None:
         self._service = service
         self._buffer = ReceiveBuffer(service.budget)
         self._answers: deque[Answer] = deque()
-        self._outgoing: deque[Piece] = deque()
+        self._outbox = Outbox(
+            service.loop, service.metrics.bytes_out, on_room=self._maybe_go_on, on_broken=self.close
+        )
         self._transport: Any = None
-        self._is_write_paused = False
         self._is_paused = False
         self._is_closing = False
         self._memory_timer: asyncio.TimerHandle | None = None
@@ -60,7 +56,7 @@ class Connection(asyncio.BufferedProtocol):
 
     def connection_made(self, transport: asyncio.BaseTransport) -> None:
         self._transport = transport
-        self._transport.set_write_buffer_limits(high=HIGH_WATER_BYTES)
+        self._outbox.open(transport)
         peer = transport.get_extra_info("peername")
         self.peer = peer[0] if isinstance(peer, tuple) else ""
         reason = self._service.admit(self)
@@ -75,7 +71,7 @@ class Connection(asyncio.BufferedProtocol):
             self._service.committer.flush()
         if self._memory_timer is not None:
             self._memory_timer.cancel()
-        self._outgoing.clear()
+        self._outbox.close()
         self._answers.clear()
         self._buffer.release()
         self._service.dismiss(self)
@@ -95,12 +91,10 @@ class Connection(asyncio.BufferedProtocol):
         return False
 
     def pause_writing(self) -> None:
-        self._is_write_paused = True
+        self._outbox.pause()
 
     def resume_writing(self) -> None:
-        self._is_write_paused = False
-        self._pump()
-        self._maybe_go_on()
+        self._outbox.resume()
 
     # --- requests
 
@@ -120,7 +114,7 @@ class Connection(asyncio.BufferedProtocol):
                 if end - start < 4:
                     buffer.wanted = 0
                     break
-                if len(self._answers) >= service.max_inflight or self._is_write_paused:
+                if len(self._answers) >= service.max_inflight or self._outbox.is_blocked:
                     self._pause()
                     break
                 (size,) = INT32.unpack_from(buffer.data, start)
@@ -165,9 +159,13 @@ class Connection(asyncio.BufferedProtocol):
         answers = self._answers
         if not answers or answers[0] is not answer:
             return
-        while answers and answers[0].is_ready:
-            self._outgoing.extend(answers.popleft().pieces)
-        self._pump()
+        pieces = answer.pieces
+        answers.popleft()
+        if answers and answers[0].is_ready:
+            pieces = list(pieces)
+            while answers and answers[0].is_ready:
+                pieces.extend(answers.popleft().pieces)
+        self._outbox.send(pieces)
         if self._is_paused:
             self._maybe_go_on()
 
@@ -179,41 +177,7 @@ class Connection(asyncio.BufferedProtocol):
             self.reserve(answer)
             self.complete(answer)
         else:
-            self._outgoing.extend(pieces)
-            self._pump()
-
-    def _pump(self) -> None:
-        outgoing = self._outgoing
-        transport = self._transport
-        sent = 0
-        while outgoing and not self._is_write_paused and not self._is_closing:
-            piece = outgoing.popleft()
-            if isinstance(piece, FileSlice):
-                piece = self._read_piece(piece)
-            elif outgoing and not isinstance(outgoing[0], FileSlice):
-                run = [piece]
-                while outgoing and not isinstance(outgoing[0], FileSlice):
-                    run.append(outgoing.popleft())  # type: ignore[arg-type]
-                piece = b"".join(run)
-            sent += len(piece)
-            transport.write(piece)
-        self._service.metrics.bytes_out.value += sent
-
-    def _read_piece(self, piece: FileSlice) -> bytes:
-        """Read the next part of a file; the rest goes back to the front of the queue."""
-        file, position, length = piece
-        size = min(length, FILE_PIECE_BYTES)
-        try:
-            content = os.pread(file.fd, size, position)
-        except OSError as error:
-            _log.error("cannot read log file: %s; closing", error, extra={"peer": self.peer})
-            content = b""
-        if len(content) < size:
-            # The answer's size is already promised: an end is better than wrong bytes.
-            self.close()
-        elif length > size:
-            self._outgoing.appendleft(FileSlice(file, position + size, length - size))
-        return content
+            self._outbox.send(pieces)
 
     # --- flow control
 
@@ -226,7 +190,7 @@ class Connection(asyncio.BufferedProtocol):
         if (
             self._is_paused
             and not self._is_closing
-            and not self._is_write_paused
+            and not self._outbox.is_blocked
             and self._memory_timer is None
             and len(self._answers) <= self._service.max_inflight // 2
         ):
@@ -288,4 +252,4 @@ class Connection(asyncio.BufferedProtocol):
     @property
     def is_quiet(self) -> bool:
         """Nothing is owed to this client."""
-        return not self._answers and not self._outgoing
+        return not self._answers and self._outbox.is_empty

@@ -10,22 +10,23 @@ _TICK_SECONDS = 1.0
 class LoopLag:
     """Sets `gauge` once a second to how late its own timer fired. Event-loop thread only."""
 
-    def __init__(self, gauge: Gauge) -> None:
+    def __init__(self, gauge: Gauge, loop: asyncio.AbstractEventLoop) -> None:
         self._gauge = gauge
+        self._loop = loop
         self._timer: asyncio.TimerHandle | None = None
+        self._due = 0.0
 
     def start(self) -> None:
         """Begin to tick."""
-        loop = asyncio.get_running_loop()
-        due = loop.time() + _TICK_SECONDS
-        self._timer = loop.call_at(due, self._tick, loop, due)
+        self._due = self._loop.time() + _TICK_SECONDS
+        self._timer = self._loop.call_at(self._due, self._tick)
 
     def stop(self) -> None:
         """Tick no more."""
         if self._timer is not None:
             self._timer.cancel()
+            self._timer = None
 
-    def _tick(self, loop: asyncio.AbstractEventLoop, due: float) -> None:
-        self._gauge.value = max(0.0, loop.time() - due)
-        next_due = loop.time() + _TICK_SECONDS
-        self._timer = loop.call_at(next_due, self._tick, loop, next_due)
+    def _tick(self) -> None:
+        self._gauge.value = max(0.0, self._loop.time() - self._due)
+        self.start()

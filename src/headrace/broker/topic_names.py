@@ -1,10 +1,12 @@
-"""Kafka's rules for topic names, and the names that are special.
+"""Kafka's rules for topic names and ids, and the names that are special.
 
 A name is also a directory name and, in Kafka, a metric name: hence the characters allowed, and
 the rule that two topics may not differ in '.' and '_' alone.
 """
 
+import base64
 import re
+from uuid import UUID, uuid4
 
 from headrace.errors import InvalidTopicError
 
@@ -33,6 +35,13 @@ def check_topic_name(name: str) -> None:
 def collision_key(name: str) -> str:
     """Return what two names that may not both exist have in common."""
     return name.replace(".", "_")
+
+
+def new_topic_id() -> UUID:
+    """Return a random id. Kafka's tools take ids as arguments, so none may start with a dash."""
+    while base64.urlsafe_b64encode((topic_id := uuid4()).bytes).startswith(b"-"):
+        pass
+    return topic_id
 
 
 def _fault(name: str) -> str | None:

@@ -4,13 +4,12 @@ The catalog commits first, memory follows: when a write is refused, nothing has 
 A topic costs one row until a partition of it is used; then `LogDirectory` makes its directory.
 """
 
-import base64
 import logging
 from collections import deque
 from collections.abc import Callable, Iterable, Mapping, Sequence
 from contextlib import suppress
 from pathlib import Path
-from uuid import UUID, uuid4
+from uuid import UUID
 
 from headrace.broker.adoption import adopt, partition_directories
 from headrace.broker.catalog import Catalog
@@ -21,6 +20,7 @@ from headrace.broker.topic_names import (
     INTERNAL_TOPICS,
     check_topic_name,
     collision_key,
+    new_topic_id,
 )
 from headrace.config import LogConfig
 from headrace.errors import (
@@ -133,7 +133,7 @@ class Topics:
         if configs:
             self._settings.check_topic_configs(configs)
         check_partition_count(partition_count)
-        return Topic(name, _new_topic_id(), partition_count, dict(configs), name in INTERNAL_TOPICS)
+        return Topic(name, new_topic_id(), partition_count, dict(configs), name in INTERNAL_TOPICS)
 
     def plan_by_default(self, name: str) -> Topic:
         """Plan a topic of which only the name is known."""
@@ -294,10 +294,3 @@ def _begin_epoch(log: PartitionLog, epoch: int) -> None:
     with suppress(OSError):
         if log.epochs.assign(epoch, log.log_end_offset):
             log.epochs.write()
-
-
-def _new_topic_id() -> UUID:
-    # Kafka's tools take ids on the command line, where a leading dash would start an option.
-    while base64.urlsafe_b64encode((topic_id := uuid4()).bytes).startswith(b"-"):
-        pass
-    return topic_id

@@ -74,11 +74,12 @@ def serve(options: ServeOptions, settings: BrokerSettings, data_dir: Path) -> in
 
 
 async def _serve(settings: BrokerSettings, data_dir: Path) -> int:
-    signals = StopSignals(asyncio.get_running_loop())
+    loop = asyncio.get_running_loop()
+    signals = StopSignals(loop)
     server = Server(settings, data_dir, on_progress=_RecoveryProgress())
     is_ready = readiness(server, WriteProbe(data_dir))
     http = HttpServer(server.metrics, lambda: server.is_healthy, is_ready)
-    lag = LoopLag(server.metrics.loop_lag_seconds)
+    lag = LoopLag(server.metrics.loop_lag_seconds, loop)
     try:
         await _start_http(http, settings)
         await server.start()

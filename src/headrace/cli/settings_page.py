@@ -22,9 +22,10 @@ nothing they could change. A name that Kafka does not know is refused.
 Where a value comes from, the first that has it wins:
 
 1. what a client changed at run time (`IncrementalAlterConfigs`), kept over restarts
-2. the command line: `--host`, `--port`, `--data-dir`, `--http-port`, `--set log.segment.bytes=1073741824`
-3. the environment: `HEADRACE_LOG_SEGMENT_BYTES=1073741824`. Dots are underscores; of `headrace.…` the
-   word is not doubled: `headrace.http.port` is `HEADRACE_HTTP_PORT`
+2. the command line: `--host`, `--port`, `--data-dir`, `--http-port`, and
+   `--set log.segment.bytes=1073741824`
+3. the environment: `HEADRACE_LOG_SEGMENT_BYTES=1073741824`. Dots are underscores; of
+   `headrace.…` the word is not doubled: `headrace.http.port` is `HEADRACE_HTTP_PORT`
 4. the file given with `--config`, in the syntax of Kafka's `server.properties`
 5. the default: Kafka's, except where the next table says otherwise
 """

@@ -28,6 +28,16 @@ _FORMAT_TIMEOUT_S = 120
 _POLL_S = 0.02
 
 
+def random_cluster_id() -> str:
+    """Return an id as Kafka makes them: base64 of a UUID, never with a leading dash.
+
+    StorageTool would take one that starts with a dash for an option.
+    """
+    while (text := urlsafe_b64encode(uuid.uuid4().bytes).decode().rstrip("=")).startswith("-"):
+        pass
+    return text
+
+
 class KafkaNode:
     """A single-node cluster: `with KafkaNode(directory) as node: node.bootstrap`.
 
@@ -152,8 +162,7 @@ class KafkaNode:
     def _format(self, properties: Path, log4j_file: Path) -> None:
         if (self.data_directory / "meta.properties").exists():
             return
-        cluster_id = urlsafe_b64encode(uuid.uuid4().bytes).decode().rstrip("=")
-        arguments = ("format", "-t", cluster_id, "-g", "-c", properties)
+        arguments = ("format", "-t", random_cluster_id(), "-g", "-c", properties)
         flags = [*SMALL_JVM, *use_archive()]
         command = java_command(
             "kafka.tools.StorageTool", *arguments, flags=flags, log4j_file=log4j_file

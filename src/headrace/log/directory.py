@@ -29,6 +29,8 @@ from headrace.model import TopicPartition
 
 # From this many changed logs on, one sync of everything beats a sync of each.
 _SYNC_ALL_FROM = 32
+# For recovery without `config_for`: a compacted log may have gaps, so none is held against it.
+_UNKNOWN_CONFIG = LogConfig(is_compacted=True)
 
 
 class OpenReport(NamedTuple):
@@ -89,7 +91,7 @@ class LogDirectory:
             raise StorageWriteError(self.path, error) from error
         self._lock = DirectoryLock(self.path)
         try:
-            return self._open(now_ms, config_for or (lambda topic: LogConfig()), on_progress)
+            return self._open(now_ms, config_for or (lambda topic: _UNKNOWN_CONFIG), on_progress)
         except OSError as error:
             self._release()
             raise StorageWriteError(Path(error.filename or self.path), error) from error
@@ -194,6 +196,8 @@ class LogDirectory:
                 log = self._load(name, topic_id, config, [], now_ms)
             except OSError as error:
                 raise StorageWriteError(self.path / str(name), error) from error
+        elif log.config is not config:
+            log.config = config
         return log
 
     def _load(

@@ -11,6 +11,7 @@ from headrace.errors import OffsetOutOfRangeError, StorageWriteError
 from headrace.log import rolling
 from headrace.log.names import SNAPSHOT_SUFFIX, segment_file
 from headrace.log.segment import Segment
+from headrace.log.time_lookup import sure_max_timestamp
 
 if TYPE_CHECKING:
     from headrace.log.partition_log import PartitionLog
@@ -71,6 +72,8 @@ def _count_expired(log: "PartitionLog", now_ms: int) -> int:
         return 0
     count = 0
     for segment in _deletable(log):
+        if segment.max_timestamp >= now_ms - limit:
+            break
         if now_ms - _largest_timestamp(segment) <= limit:
             break
         count += 1
@@ -83,8 +86,9 @@ def _deletable(log: "PartitionLog") -> list[Segment]:
 
 
 def _largest_timestamp(segment: Segment) -> int:
-    if segment.max_timestamp >= 0:
-        return segment.max_timestamp
+    timestamp = sure_max_timestamp(segment)
+    if timestamp >= 0:
+        return timestamp
     return segment.path.stat().st_mtime_ns // 1_000_000
 
 

@@ -63,7 +63,7 @@ class Segment:
     __slots__ = (
         "base_offset", "created_ms", "damages", "directory", "end_offset", "examined", "file",
         "first_timestamp", "index", "index_interval_bytes", "indexed_position", "indexes",
-        "is_active", "jitter_ms", "max_timestamp", "max_timestamp_offset", "needs_cut", "path",
+        "is_active", "is_max_sure", "jitter_ms", "max_timestamp", "max_timestamp_offset", "needs_cut", "path",
         "size", "time_index", "trusted_from",
     )  # fmt: skip
 
@@ -94,6 +94,8 @@ class Segment:
         self.first_timestamp = _NOT_LOADED  # maximum timestamp of the first batch
         self.max_timestamp = NO_TIMESTAMP
         self.max_timestamp_offset = base_offset
+        # Else `max_timestamp` comes from a file that may have lost its end: see time_lookup.
+        self.is_max_sure = size == 0
         self.jitter_ms = 0
         self.is_active = False
         self.needs_cut = False

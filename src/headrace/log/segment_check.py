@@ -194,6 +194,7 @@ def examine_all(segment: Segment, visit: Visit | None = None, *, end_is_known: b
         limit = segment.end_offset
     fd = segment.file.get().fd
     scan = scan_file(fd, 0, segment.size, segment.base_offset, see, offset_limit=limit)
+    segment.is_max_sure = True
     segment.trusted_from = 0
     segment.examined = Ranges()
     missing = [damage for damage in segment.damages if damage.start == damage.end]

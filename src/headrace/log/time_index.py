@@ -50,9 +50,9 @@ class TimeIndex:
         self.is_checked = False
         if last:
             timestamp, relative = ENTRY.unpack(last)
-            if timestamp < 0 or relative < 0:
-                return f"its last entry ({timestamp}, {relative}) is negative"
             self.count = size // ENTRY_SIZE
+            if timestamp < 0 or relative < self.count - 1:
+                return f"its last entry ({timestamp}, {relative}) cannot be number {self.count}"
             self.last_timestamp, self.last_offset = timestamp, self.base_offset + relative
         return None
 

@@ -49,6 +49,16 @@ def test_the_current_epoch_of_an_empty_log_ends_at_0(ask: Any) -> None:
     assert (row.leader_epoch, row.end_offset) == (0, 0)
 
 
+def test_the_current_epoch_has_an_end_even_when_the_log_has_no_record_of_it(
+    broker: Broker, ask: Any
+) -> None:
+    broker.topics.log("t", 0).leader_epoch = 6
+
+    row = the_row(ask(OFFSET_FOR_LEADER_EPOCH, a_request(leader_epoch=6)))
+
+    assert (row.leader_epoch, row.end_offset) == (6, 2)
+
+
 def test_an_epoch_that_never_was_has_no_end(ask: Any) -> None:
     row = the_row(ask(OFFSET_FOR_LEADER_EPOCH, a_request(leader_epoch=4)))
 

@@ -4,13 +4,13 @@ import asyncio
 from collections.abc import Sequence
 
 from aiokafka import AIOKafkaConsumer, AIOKafkaProducer, TopicPartition
-
 from tests.interop.clients.client import READ_TIMEOUT_S, Message
 
 
 class AiokafkaClient:
     name = "aiokafka"
     sets_timestamps = True
+    sends_null_headers = True
     sends_any_bytes = True
 
     def why_absent(self) -> str | None:

@@ -20,6 +20,7 @@ class Client(Protocol):
 
     name: str
     sets_timestamps: bool
+    sends_null_headers: bool
     sends_any_bytes: bool  # also line feeds, and bytes that are no UTF-8
 
     def why_absent(self) -> str | None:

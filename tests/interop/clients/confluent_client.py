@@ -3,13 +3,13 @@
 from collections.abc import Sequence
 
 import confluent_kafka as ck
-
 from tests.interop.clients.client import READ_TIMEOUT_S, Message
 
 
 class ConfluentClient:
     name = "confluent"
     sets_timestamps = True
+    sends_null_headers = True
     sends_any_bytes = True
 
     def why_absent(self) -> str | None:

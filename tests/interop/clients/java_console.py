@@ -2,11 +2,12 @@
 
 from collections.abc import Sequence
 
+from tests.interop.clients.client import READ_TIMEOUT_S, Message
+
 from headrace.errors import EngineError
 from headrace.kafka.jars import kafka_jars
 from headrace.kafka.java import find_java
 from headrace.kafka.tools import CONSOLE_CONSUMER, CONSOLE_PRODUCER, run_tool
-from tests.interop.clients.client import READ_TIMEOUT_S, Message
 
 _NULL = "<null>"
 _READER = {
@@ -32,6 +33,7 @@ _FORMATTER = {
 class JavaConsole:
     name = "java"
     sets_timestamps = False
+    sends_null_headers = True
     sends_any_bytes = False
 
     def why_absent(self) -> str | None:

@@ -6,8 +6,9 @@ from collections.abc import Sequence
 with warnings.catch_warnings():
     # Its import reads schemas through a function of importlib that Python 3.11 deprecates.
     warnings.simplefilter("ignore", DeprecationWarning)
-    from kafka import KafkaConsumer, KafkaProducer, TopicPartition
     from kafka.codec import has_lz4, has_snappy, has_zstd
+
+    from kafka import KafkaConsumer, KafkaProducer, TopicPartition
 
 from tests.interop.clients.client import READ_TIMEOUT_S, Message
 
@@ -15,6 +16,7 @@ from tests.interop.clients.client import READ_TIMEOUT_S, Message
 class KafkaPythonClient:
     name = "kafka-python"
     sets_timestamps = True
+    sends_null_headers = False  # it asks for bytes
     sends_any_bytes = True
 
     def why_absent(self) -> str | None:

@@ -16,6 +16,7 @@ class Kcat:
 
     name = "kcat"
     sets_timestamps = False
+    sends_null_headers = True
     sends_any_bytes = False
 
     def why_absent(self) -> str | None:

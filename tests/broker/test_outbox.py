@@ -1,0 +1,169 @@
+import asyncio
+import os
+import random
+from collections.abc import Callable
+from pathlib import Path
+
+import pytest
+import uvloop
+
+from headrace.broker.answers import Piece
+from headrace.broker.outbox import COPY_BYTES, SENDFILE_FROM_BYTES, Outbox
+from headrace.log.files import OpenFile
+from headrace.log.partition_log import FileSlice
+from headrace.metrics import Counter
+
+MEGABYTE = 1024 * 1024
+
+
+class Sender(asyncio.Protocol):
+    """A server's side that sends what the test says."""
+
+    def __init__(self) -> None:
+        self.bytes_out = Counter()
+        self.rooms = 0
+        self.breaks = 0
+        self.outbox = Outbox(
+            asyncio.get_running_loop(), self.bytes_out, self._on_room, self._on_broken
+        )
+        self.ready = asyncio.Event()
+
+    def _on_room(self) -> None:
+        self.rooms += 1
+
+    def _on_broken(self) -> None:
+        self.breaks += 1
+        self.transport.abort()
+
+    def connection_made(self, transport: asyncio.BaseTransport) -> None:
+        self.transport = transport
+        self.outbox.open(transport)
+        self.ready.set()
+
+    def connection_lost(self, exc: Exception | None) -> None:
+        self.outbox.close()
+
+    def pause_writing(self) -> None:
+        self.outbox.pause()
+
+    def resume_writing(self) -> None:
+        self.outbox.resume()
+
+
+async def connected() -> tuple[asyncio.Server, Sender, asyncio.StreamReader, asyncio.StreamWriter]:
+    senders: list[Sender] = []
+
+    def make() -> Sender:
+        senders.append(Sender())
+        return senders[-1]
+
+    server = await asyncio.get_running_loop().create_server(make, "127.0.0.1", 0)
+    port = server.sockets[0].getsockname()[1]
+    reader, writer = await asyncio.open_connection("127.0.0.1", port, limit=64 * 1024)
+    await senders[0].ready.wait()
+    return server, senders[0], reader, writer
+
+
+def run(scenario: Callable[[], object]) -> None:
+    with asyncio.Runner(loop_factory=uvloop.new_event_loop) as runner:
+        runner.run(scenario())  # type: ignore[arg-type]
+
+
+@pytest.fixture
+def content() -> bytes:
+    return random.Random(1).randbytes(8 * MEGABYTE)
+
+
+@pytest.fixture
+def file(tmp_path: Path, content: bytes) -> OpenFile:
+    path = tmp_path / "f"
+    path.write_bytes(content)
+    return OpenFile(path, os.O_RDONLY)
+
+
+@pytest.mark.parametrize("size", [1, SENDFILE_FROM_BYTES - 1, SENDFILE_FROM_BYTES, 5 * MEGABYTE])
+def test_bytes_and_file_stretches_arrive_in_order(
+    file: OpenFile, content: bytes, size: int
+) -> None:
+    async def scenario() -> None:
+        server, sender, reader, writer = await connected()
+        pieces: list[Piece] = [b"head", FileSlice(file, 7, size), b"a", b"b", b"tail"]
+        expected = b"head" + content[7 : 7 + size] + b"abtail"
+
+        sender.outbox.send(pieces)
+        sender.outbox.send(pieces)
+        received = await reader.readexactly(2 * len(expected))
+
+        assert received == 2 * expected
+        assert sender.outbox.is_empty
+        assert sender.bytes_out.value == 2 * len(expected)
+        writer.close()
+        server.close()
+
+    run(scenario)
+
+
+def test_a_client_that_does_not_read_blocks_and_holds_little(
+    file: OpenFile, content: bytes
+) -> None:
+    async def scenario() -> None:
+        server, sender, reader, writer = await connected()
+        writer.transport.pause_reading()
+        pieces: list[Piece] = [b"head", FileSlice(file, 0, len(content)), b"tail"]
+        for _ in range(20):
+            sender.outbox.send(pieces)
+        assert sender.outbox.is_blocked
+        assert not sender.outbox.is_empty
+        assert sender.transport.get_write_buffer_size() <= 2 * COPY_BYTES
+
+        writer.transport.resume_reading()
+        expected = b"head" + content + b"tail"
+        for _ in range(20):
+            assert await reader.readexactly(len(expected)) == expected
+
+        assert sender.rooms >= 1
+        writer.close()
+        server.close()
+
+    run(scenario)
+
+
+def test_a_file_that_ends_early_breaks_the_connection(tmp_path: Path) -> None:
+    path = tmp_path / "short"
+    path.write_bytes(b"x" * 100_000)
+    short = OpenFile(path, os.O_RDONLY)
+
+    async def scenario() -> None:
+        server, sender, reader, writer = await connected()
+
+        sender.outbox.send([b"head", FileSlice(short, 0, 200_000), b"tail"])
+        with pytest.raises((asyncio.IncompleteReadError, ConnectionError)):
+            await reader.readexactly(200_008)
+
+        assert sender.breaks == 1
+        writer.close()
+        server.close()
+
+    run(scenario)
+
+
+def test_a_client_that_goes_away_while_a_file_is_sent_leaves_no_descriptor(
+    file: OpenFile, content: bytes
+) -> None:
+    async def scenario() -> None:
+        server, sender, _, writer = await connected()
+        before = len(os.listdir("/proc/self/fd"))
+        writer.transport.pause_reading()
+        sender.outbox.send([FileSlice(file, 0, len(content))] * 20)
+
+        writer.transport.abort()
+        while not sender.transport.is_closing():
+            await asyncio.sleep(0)
+            sender.outbox.send([b"x"])
+        while len(os.listdir("/proc/self/fd")) != before - 2:  # both ends of the connection
+            await asyncio.sleep(0)
+        server.close()
+
+        assert sender.outbox.is_empty
+
+    run(scenario)
