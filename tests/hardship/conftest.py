@@ -87,6 +87,11 @@ class Wire:
         self._sent.append((self._next_id, request))
         self._next_id += 1
 
+    @property
+    def pipelined(self) -> list[Any]:
+        """The requests that were sent and not yet answered."""
+        return [request for _, request in self._sent]
+
     def receive(self) -> Any:
         correlation_id, request = self._sent.pop(0)
         frame = self.receive_frame()
@@ -241,7 +246,8 @@ def records_in(data: bytes) -> list[Record]:
 def a_batch(values: Any, **facts: Any) -> bytes:
     """One batch of these values, with the time of now."""
     timestamp = facts.pop("timestamp", int(time.time() * 1000))
-    return bytes(build_batch(numbered(values, timestamp=timestamp), **facts))
+    records = numbered(values, timestamp=timestamp, key=facts.pop("key", None))
+    return bytes(build_batch(records, **facts))
 
 
 def run_headrace(*arguments: object, prefix: tuple[str, ...] = ()) -> Any:

@@ -307,3 +307,23 @@ def test_a_truncated_segment_serves_what_is_left_and_reports_the_rest(
         assert wire.produce_values(TOPIC, b"next").base_offset == next_offset
         assert served(wire, batch_records, next_offset) == [(next_offset, b"next")]
         assert str(path) in caplog.text
+
+
+@pytest.mark.parametrize("content", [b"", b"0\n1\n", b"garbage", bytes(64), b"0\n1\ndamaged 0 x\n"])
+@pytest.mark.parametrize("stop", STOPS)
+def test_small_files_full_of_garbage_cost_no_message(
+    stop: str, content: bytes, written: Callable[[str], Written], connect: Callable[..., Any]
+) -> None:
+    log = written(stop)
+    for path in (
+        *log.data_dir.glob("*-offset-checkpoint"),
+        log.partition / "leader-epoch-checkpoint",
+        log.partition / "partition.metadata",
+    ):
+        path.write_bytes(content)
+
+    with running_broker(log.data_dir) as broker:
+        wire = connect(broker.port)
+
+        assert wire.values(TOPIC) == log.values
+        assert wire.produce_values(TOPIC, b"next").base_offset == len(log.values)

@@ -165,12 +165,12 @@ def assert_served(wire: Any) -> None:
 
 def attack(port: int, data: bytes) -> None:
     """Send bytes, say that no more come, and wait for the broker to close."""
-    with socket.create_connection(("127.0.0.1", port), 20) as client:
-        with contextlib.suppress(ConnectionError):
-            client.sendall(data)
-            client.shutdown(socket.SHUT_WR)
-            while client.recv(1 << 16):
-                pass
+    client = socket.create_connection(("127.0.0.1", port), 20)
+    with client, contextlib.suppress(ConnectionError):
+        client.sendall(data)
+        client.shutdown(socket.SHUT_WR)
+        while client.recv(1 << 16):
+            pass
 
 
 def test_every_request_the_fuzz_starts_from_is_answered(
@@ -383,13 +383,13 @@ def test_a_compression_bomb_is_refused(
 ) -> None:
     wire = connect(victim.port)
     wire.create_topic("bomb", max_message_bytes=64 * MIB)
-    bomb = batch([bytes(1024 * MIB)], codec=Codec.ZSTD)
+    bomb = batch([bytes(256 * MIB)], codec=Codec.ZSTD)
     before = psutil.Process().memory_info().rss
 
     ack = wire.produce("bomb", 0, bomb)
 
     assert ack.error_code != 0
-    assert psutil.Process().memory_info().rss - before < 256 * MIB
+    assert psutil.Process().memory_info().rss - before < 128 * MIB
     others()
 
 
@@ -454,7 +454,7 @@ def fill(wire: Any, topic: str, mebibytes: int, batch: Callable[..., bytes]) -> 
 
 def push(client: socket.socket, data: bytes) -> int:
     """Send until the broker takes no more; how many bytes it took."""
-    client.settimeout(1)  # not a wait for an event: the absence of one is what is looked for
+    client.settimeout(0.5)  # not a wait for an event: the absence of one is what is looked for
     sent = 0
     with contextlib.suppress(TimeoutError):
         while sent < len(data):
@@ -497,11 +497,14 @@ def test_pipelined_requests_without_reading_are_left_in_the_socket(
         )
         wire.ask(question)
         before = rss_of(broker)
-        frames = [frame(question, number) for number in range(1, 150_000)]
+        first = frame(question, 1)
+        frames = b"".join(
+            first[:8] + number.to_bytes(4, "big") + first[12:] for number in range(1, 150_000)
+        )
 
-        taken = push(flood.socket, b"".join(frames))
+        taken = push(flood.socket, frames)
 
-        assert taken < sum(map(len, frames)), "the broker read on although nobody reads"
+        assert taken < len(frames), "the broker read on although nobody reads"
         assert_served(wire)
         assert rss_of(broker) - before < 64 * MIB
         flood.socket.settimeout(30)
@@ -517,13 +520,11 @@ def test_waiting_fetches_of_one_connection_are_bounded(
         end = wire.offset_at(WITNESS, 0, -1)
         before = rss_of(broker)
         flood.send_fetch(WITNESS, 0, end, max_wait_ms=600_000)
-        one = flood.socket  # the rest are copies: the correlation id does not matter here
-        flood.send_fetch(WITNESS, 0, end, max_wait_ms=600_000)
-        request = flood._sent[-1][1]
+        copies = frame(flood.pipelined[-1]) * 100_000
 
-        taken = push(one, frame(request, 3) * 200_000)
+        taken = push(flood.socket, copies)
 
-        assert taken < len(frame(request, 3)) * 200_000
+        assert taken < len(copies), "the broker read on although nothing is answered"
         assert rss_of(broker) - before < 64 * MIB
 
 
@@ -549,11 +550,11 @@ def test_large_requests_together_stay_within_the_budget(
         before = rss_of(broker)
 
         taken = 0
-        for _ in range(6):
+        for _ in range(3):
             slow = connect(broker.port)
             taken += push(slow.socket, struct.pack(">i", 90 * MIB) + bytes(24 * MIB))
 
-        assert taken < 6 * 24 * MIB, "all of it was taken in"
+        assert taken < 3 * 24 * MIB, "all of it was taken in"
         assert_served(wire)
         assert rss_of(broker) - before < budget + 64 * MIB
 
@@ -563,7 +564,7 @@ def test_large_requests_together_stay_within_the_budget(
 def test_those_who_hoard_the_budget_make_room_for_an_honest_request(
     guarded: Any, connect: Callable[..., Any], batch: Callable[..., bytes]
 ) -> None:
-    with guarded(headrace_buffer_memory_bytes=32 * MIB) as (broker, wire):
+    with guarded(headrace_buffer_memory_bytes=32 * MIB) as (broker, _):
         for _ in range(4):
             hoarder = connect(broker.port)
             push(hoarder.socket, struct.pack(">i", 90 * MIB) + bytes(8 * MIB))

@@ -67,6 +67,7 @@ def produce_batches(
 ) -> list[Sample]:
     with stage.topic(partitions) as topic:
         file = stage.produce_file(topic, value_bytes=MESSAGE_BYTES, messages=messages, acks=acks)
+        stage.open_partitions(topic, file)
         metered = stage.meter(
             lambda: replay(
                 stage.broker.port,

@@ -15,6 +15,12 @@ class Api(NamedTuple):
     name: str
     versions: range
     module: str
+    seen_as: int | None = None
+
+    @property
+    def schema_version(self) -> int:
+        """The version whose types the handler knows: the newest, unless that lost a field."""
+        return self.versions[-1] if self.seen_as is None else self.seen_as
 
     def handler(self) -> Any:
         """The module's `handle`."""
@@ -34,7 +40,7 @@ APIS: dict[int, Api] = {
         Api(0, "Produce", range(0, 14), "produce"),
         Api(1, "Fetch", range(4, 19), "fetch"),
         Api(2, "ListOffsets", range(1, 12), "list_offsets"),
-        Api(3, "Metadata", range(0, 14), "metadata"),
+        Api(3, "Metadata", range(0, 14), "metadata", seen_as=10),
         Api(18, "ApiVersions", range(0, 5), "api_versions"),
         Api(19, "CreateTopics", range(2, 8), "create_topics"),
         Api(20, "DeleteTopics", range(1, 7), "delete_topics"),

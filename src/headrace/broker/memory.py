@@ -3,6 +3,8 @@
 from collections import deque
 from collections.abc import Callable
 
+from headrace.metrics import Gauge
+
 
 class MemoryBudget:
     """Counts buffer bytes above each connection's first small one. Event-loop thread only.
@@ -11,10 +13,11 @@ class MemoryBudget:
     first served, when others have given enough back.
     """
 
-    __slots__ = ("_limit_bytes", "_waiting", "used_bytes")
+    __slots__ = ("_gauge", "_limit_bytes", "_waiting", "used_bytes")
 
-    def __init__(self, limit_bytes: int) -> None:
+    def __init__(self, limit_bytes: int, gauge: Gauge | None = None) -> None:
         self._limit_bytes = limit_bytes
+        self._gauge = gauge or Gauge()
         self._waiting: deque[Callable[[], object]] = deque()
         self.used_bytes = 0
 
@@ -23,11 +26,13 @@ class MemoryBudget:
         if self.used_bytes and self.used_bytes + size > self._limit_bytes:
             return False
         self.used_bytes += size
+        self._gauge.value = self.used_bytes
         return True
 
     def give_back(self, size: int) -> None:
         """Return bytes taken earlier and let those who wait try again."""
         self.used_bytes -= size
+        self._gauge.value = self.used_bytes
         waiting, self._waiting = self._waiting, deque()
         for retry in waiting:
             retry()

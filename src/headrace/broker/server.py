@@ -11,6 +11,7 @@ from pathlib import Path
 from headrace.broker.catalog import Catalog
 from headrace.broker.connection import Connection
 from headrace.broker.dispatch import API_NAMES
+from headrace.broker.gauges import register_gauges
 from headrace.broker.housekeeping import Housekeeping
 from headrace.broker.listeners import Listener, advertised_listener, client_listener
 from headrace.broker.service import Service
@@ -125,6 +126,7 @@ class Server:
         broker = Broker(
             node_id=node_id, cluster_id=self._logs.cluster_id, settings=settings, topics=topics
         )
+        register_gauges(self.metrics, topics, self._logs)
         self._service = service = Service(asyncio.get_running_loop(), broker, self.metrics)
         topics.on_delete.append(lambda topic: service.waiting.wake_all())
 

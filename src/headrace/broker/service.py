@@ -34,12 +34,11 @@ class Service:
         self.loop = loop
         self.broker = broker
         self.metrics = metrics
-        self.budget = MemoryBudget(settings.int("headrace.buffer.memory.bytes"))
+        self.budget = MemoryBudget(
+            settings.int("headrace.buffer.memory.bytes"), metrics.buffer_bytes
+        )
         self.max_frame_bytes = settings.int("socket.request.max.bytes")
         self.max_inflight = settings.int("headrace.connection.inflight.requests.max")
-        self._max_connections = settings.int("max.connections")
-        self._max_connections_per_ip = settings.int("max.connections.per.ip")
-        self._idle_ms = settings.int("connections.max.idle.ms")
         self.connections: set[Connection] = set()
         self._by_peer: dict[str, int] = {}
         self._tasks: set[asyncio.Task[None]] = set()
@@ -62,13 +61,14 @@ class Service:
         self.metrics.connections_total.value += 1
         self.metrics.connections_open.value += 1
         from_peer = self._by_peer[connection.peer] = self._by_peer.get(connection.peer, 0) + 1
+        settings = self.broker.settings
         reason = None
         if self.is_draining:
             reason = "the broker is stopping"
-        elif len(self.connections) > self._max_connections:
-            reason = f"max.connections={self._max_connections} reached"
-        elif from_peer > self._max_connections_per_ip:
-            reason = f"max.connections.per.ip={self._max_connections_per_ip} reached"
+        elif len(self.connections) > settings.int("max.connections"):
+            reason = "max.connections reached"
+        elif from_peer > settings.int("max.connections.per.ip"):
+            reason = "max.connections.per.ip reached"
         if reason is not None:
             self.metrics.connections_refused.value += 1
         return reason
@@ -86,9 +86,10 @@ class Service:
 
     def sweep_idle(self, now_ms: int, quiet_ms: int) -> None:
         """Close connections idle too long; take large buffers from those merely quiet."""
+        max_idle_ms = self.broker.settings.int("connections.max.idle.ms")
         for connection in tuple(self.connections):
             idle_ms = now_ms - connection.last_active_ms
-            if 0 <= self._idle_ms < idle_ms and connection.is_quiet:
+            if 0 <= max_idle_ms < idle_ms and connection.is_quiet:
                 connection.close()
             elif idle_ms > quiet_ms:
                 connection.shrink()
@@ -118,7 +119,7 @@ class Service:
         self, connection: Connection, body: bytes, api: Api, header: RequestHeader
     ) -> None:
         version = header.api_version
-        request = decode_request(api.key, version, api.versions[-1], body, 0)
+        request = decode_request(api.key, version, api.schema_version, body, 0)
         client_id = (header.client_id or b"").decode(errors="replace")
         context = RequestContext(api.key, version, client_id, connection.peer)
         # What was produced before on any connection is seen by what is asked now.

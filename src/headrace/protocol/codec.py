@@ -10,7 +10,6 @@ from typing import Any
 
 from kio.index import load_request_schema, load_response_schema
 
-from headrace.errors import WireError
 from headrace.protocol.entity_reader import Cursor, Reader, entity_reader
 from headrace.protocol.entity_writer import Writer, entity_writer
 from headrace.protocol.schema import fields_of
@@ -21,12 +20,8 @@ _DELETE_TOPICS, _TOPIC_STATES_FROM = 20, 6
 
 def decode_request(api_key: int, version: int, newest: int, payload: bytes, offset: int) -> Any:
     """Read the request body at `offset` and return it as the newest version's type."""
-    cursor = Cursor(payload, offset)
-    request = _request_reader(api_key, version, newest)(cursor)
-    if cursor.position != cursor.end:
-        left = cursor.end - cursor.position
-        raise WireError(f"{left} bytes follow a request of API {api_key} v{version}")
-    return request
+    # Bytes behind the request are ignored, as Kafka does: librdkafka 2.16 sends some.
+    return _request_reader(api_key, version, newest)(Cursor(payload, offset))
 
 
 def encode_response(api_key: int, version: int, response: Any) -> bytes:

@@ -91,9 +91,7 @@ def read_request(buffer: Buffer, position: int, end: int, version: int) -> Fetch
     if version >= 11:
         _, position = read_string(buffer, position, end, is_compact=is_flexible)  # rack
     if is_flexible:
-        position = skip_tags(buffer, position, end)
-    if position != end:
-        raise WireError(f"{end - position} bytes follow the end of a Fetch request")
+        skip_tags(buffer, position, end)
     return FetchRequest(
         max_wait_ms,
         min_bytes,

@@ -90,9 +90,7 @@ def read_request(buffer: Buffer, position: int, end: int, version: int) -> Produ
             position = skip_tags(buffer, position, end)
         topics.append((topic, partitions))
     if is_flexible:
-        position = skip_tags(buffer, position, end)
-    if position != end:
-        raise WireError(f"{end - position} bytes follow the end of a Produce request")
+        skip_tags(buffer, position, end)
     return ProduceRequest(transactional_id, acks, timeout_ms, topics)
 
 

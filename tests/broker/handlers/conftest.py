@@ -50,8 +50,8 @@ def ask(broker: Broker) -> Ask:
 
     def ask(api_key: int, request: Any, version: int | None = None) -> Any:
         api = APIS[api_key]
-        newest = api.versions[-1]
-        version = newest if version is None else version
+        newest = api.schema_version
+        version = api.versions[-1] if version is None else version
         sent = _as_sent(request, load_request_schema(api_key, version))
         out = io.BytesIO()
         entity_writer(type(sent))(out, sent)

@@ -36,9 +36,8 @@ from headrace.errors import HeadraceError, UnknownTopicError, UnknownTopicIdErro
 from headrace.model import Topic
 
 VERSIONS = range(0, 14)
-# The types are v10's, the newest that still have the cluster's authorized operations: later
-# versions only dropped fields, but for an error code that is never set here.
-SCHEMA_VERSION = 10
+# `dispatch` has this request seen as v10, the newest that still has the cluster's authorized
+# operations: later versions only dropped fields, but for an error code that is never set here.
 
 _FIRST_VERSION_WITH_IDS = 12
 
@@ -58,7 +57,7 @@ def handle(request: MetadataRequest, broker: Broker, context: RequestContext) ->
             "auto.create.topics.enable"
         )
         topics = _look_up_names(names, is_creating, broker, operations)
-    wants_cluster = getattr(request, "include_cluster_authorized_operations", False)
+    wants_cluster = request.include_cluster_authorized_operations
     return MetadataResponse(
         throttle_time=NO_THROTTLE,
         brokers=(

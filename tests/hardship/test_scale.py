@@ -1,0 +1,78 @@
+"""Many partitions: few open files, a start that does not depend on how many there are."""
+
+import resource
+from collections.abc import Callable, Iterator
+from pathlib import Path
+from typing import Any
+
+import psutil
+import pytest
+from confluent_kafka import KafkaError, Message, Producer
+
+from headrace.testing import BrokerProcess, broker_process
+
+PARTITIONS = 5_000
+OPEN_FILES = 1_024  # what a shell gives by default
+
+
+@pytest.fixture
+def few_open_files() -> Iterator[None]:
+    """Brokers started by this test may open no more than OPEN_FILES."""
+    soft, hard = resource.getrlimit(resource.RLIMIT_NOFILE)
+    resource.setrlimit(resource.RLIMIT_NOFILE, (min(soft, OPEN_FILES), hard))
+    yield
+    resource.setrlimit(resource.RLIMIT_NOFILE, (soft, hard))
+
+
+def facts(broker: BrokerProcess, moment: str) -> int:
+    """Print what is not asserted, return the number of open files."""
+    process = psutil.Process(broker.pid)
+    fds = process.num_fds()
+    rss = process.memory_info().rss // 2**20
+    print(f"{moment}: ready in {broker.ready_seconds:.2f} s, RSS {rss} MB, {fds} open files")
+    return fds
+
+
+@pytest.mark.timeout(300)
+def test_five_thousand_partitions_need_few_files_and_come_back(
+    few_open_files: None, tmp_path: Path, connect: Callable[..., Any]
+) -> None:
+    delivered: set[int] = set()
+    failures: list[KafkaError] = []
+
+    def on_delivery(error: KafkaError | None, message: Message) -> None:
+        if error is not None:
+            failures.append(error)
+        else:
+            delivered.add(message.partition())
+
+    with broker_process(tmp_path) as broker:
+        wire = connect(broker.port)
+        assert wire.create_topic("wide", PARTITIONS) == 0
+        facts(broker, "created")
+        producer = Producer({"bootstrap.servers": broker.bootstrap, "acks": 1, "log_level": 0})
+        for partition in range(PARTITIONS):
+            producer.produce(
+                "wide", b"%d" % partition, partition=partition, on_delivery=on_delivery
+            )
+            producer.poll(0)
+        assert producer.flush(120) == 0
+        assert not failures
+        assert len(delivered) == PARTITIONS
+        assert facts(broker, "all touched") < OPEN_FILES
+        assert broker.terminate(120) == 0
+
+    with broker_process(tmp_path) as broker:
+        facts(broker, "after a clean stop")
+        assert "repaired" not in broker.stderr_text()
+        wire = connect(broker.port)
+        for partition in range(0, PARTITIONS, 97):
+            assert wire.values("wide", partition) == [b"%d" % partition]
+        broker.kill()
+
+    with broker_process(tmp_path, wait=False) as broker:
+        broker.wait_ready(120)
+        assert facts(broker, "after kill -9") < OPEN_FILES
+        wire = connect(broker.port)
+        for partition in range(0, PARTITIONS, 97):
+            assert wire.values("wide", partition) == [b"%d" % partition]
