@@ -31,6 +31,19 @@ def test_touching_the_page_cache_leaves_no_file(tmp_path):
     assert list(tmp_path.iterdir()) == []
 
 
+@pytest.mark.parametrize(("load", "is_named"), [(0.1, False), (3.2, True)])
+def test_a_busy_machine_is_said_to_be_busy(monkeypatch, load, is_named):
+    monkeypatch.setattr(machine.os, "getloadavg", lambda: (load, 0, 0))
+
+    assert any("busy (load average" in warning for warning in machine.warnings()) is is_named
+
+
+def test_a_missing_accelerator_is_named(monkeypatch):
+    monkeypatch.setattr(machine, "has_accelerator", lambda: False)
+
+    assert any("_scan" in warning for warning in machine.warnings())
+
+
 def bench_command(out: Path, *arguments: str) -> list[str]:
     quick = ["--quick", "--rounds", "1", "--seconds", "0.5", "--only-kafka", "--out", str(out)]
     return [sys.executable, "-m", "headrace.bench", *quick, *arguments]

@@ -23,10 +23,8 @@ class NoAdmin:
 class FakeDriver:
     """A broker that is this very process and writes down when it runs."""
 
-    warm_up_passes = 2
-
-    def __init__(self, name, events):
-        self.name, self.events = name, events
+    def __init__(self, name, events, has_jit=False):
+        self.name, self.events, self.has_jit = name, events, has_jit
 
     def prepare(self, directory):
         self.events.append(f"prepare {self.name}")
@@ -72,7 +70,20 @@ def test_every_workload_is_warmed_up_before_the_first_is_measured(tmp_path):
 
     run_rounds([FakeDriver("a", events)], workloads, replace(QUICK, rounds=1), tmp_path, str)
 
-    assert events[2:] == [*["warm up v", "warm up w"] * 2, "measure v", "measure w"]
+    assert events[2:] == ["warm up v", "warm up w", "measure v", "measure w"]
+
+
+def test_a_broker_with_a_jit_is_warmed_up_until_its_time_is_over(tmp_path, monkeypatch):
+    events = []
+    clock = iter([0, 4, 8, 12])  # one look a pass
+    monkeypatch.setattr(suite.time, "monotonic", lambda: next(clock, 12))
+    plan = replace(QUICK, rounds=1, jit_warm_up_seconds=10)
+
+    run_rounds(
+        [FakeDriver("a", events, has_jit=True)], [workload("w", events)], plan, tmp_path, str
+    )
+
+    assert events.count("warm up w") == 3
 
 
 def test_durable_workloads_run_on_a_durable_broker(tmp_path):

@@ -19,6 +19,7 @@ import psutil
 import pytest
 from hypothesis import HealthCheck, given, settings
 from hypothesis import strategies as st
+from kio.schema.errors import ErrorCode
 from kio.schema.metadata.v9.request import MetadataRequest, MetadataRequestTopic
 
 from headrace.broker.dispatch import APIS
@@ -88,9 +89,9 @@ def seeds(frame: Callable[..., bytes], request_schema: Callable[..., Any]) -> li
 
 
 def mutate(frame: bytes, rng: random.Random) -> bytes:
-    """The frame with one to four faults; most keep a true length so that they are parsed."""
+    """The frame with a few faults; most keep a true length so that they are parsed."""
     data = bytearray(frame)
-    for _ in range(rng.randint(1, 4)):
+    for _ in range(rng.choice((1, 1, 1, 2, 4))):
         at = rng.randrange(4, max(5, len(data)))
         match rng.randrange(7):
             case 0:
@@ -223,7 +224,7 @@ def test_a_long_fuzz_costs_no_memory_and_meets_no_exception(
         for _ in range(500):
             attack(broker.port, mutate(rng.choice(seeds), rng))
         before = rss_of(broker)
-        for count in range(30_000):
+        for count in range(100_000):
             attack(broker.port, mutate(rng.choice(seeds), rng))
             if count % 500 == 0:
                 assert_served(wire)
@@ -375,24 +376,6 @@ def test_clients_that_vanish_leave_nothing_behind(
     others()
 
 
-def test_a_compression_bomb_is_refused(
-    victim: RunningBroker,
-    connect: Callable[..., Any],
-    batch: Callable[..., bytes],
-    others: Callable[[], None],
-) -> None:
-    wire = connect(victim.port)
-    wire.create_topic("bomb", max_message_bytes=64 * MIB)
-    bomb = batch([bytes(256 * MIB)], codec=Codec.ZSTD)
-    before = psutil.Process().memory_info().rss
-
-    ack = wire.produce("bomb", 0, bomb)
-
-    assert ack.error_code != 0
-    assert psutil.Process().memory_info().rss - before < 128 * MIB
-    others()
-
-
 # --- a broker in a process of its own, whose memory is watched
 
 
@@ -434,8 +417,12 @@ def test_a_thousand_idle_connections_are_cheap_and_harmless(
         process = psutil.Process(broker.pid)
         fds, before = process.num_fds(), rss_of(broker)
 
-        idle = [connect(broker.port) for _ in range(1000)]
-        until(lambda: process.num_fds() >= fds + 1000, "all are accepted")
+        idle = []
+        while len(idle) < 1000:
+            # No more at once than the listen backlog takes, or the kernel lets them wait.
+            idle += [connect(broker.port) for _ in range(40)]
+            wanted = fds + len(idle)
+            until(lambda n=wanted: process.num_fds() >= n, "all are accepted")
 
         assert_served(wire)
         assert rss_of(broker) - before < 128 * MIB
@@ -575,16 +562,35 @@ def test_those_who_hoard_the_budget_make_room_for_an_honest_request(
         assert ack.error_code == 0
 
 
-def test_ninety_megabytes_that_do_come_are_answered(
-    guarded: Any, connect: Callable[..., Any], batch: Callable[..., bytes]
+def test_large_requests_that_are_refused_do_not_pile_up(
+    guarded: Any,
+    connect: Callable[..., Any],
+    batch: Callable[..., bytes],
+    until: Callable[..., Any],
 ) -> None:
-    with guarded() as (broker, wire):
-        large = connect(broker.port)
+    with guarded() as (broker, _):
         before = rss_of(broker)
 
-        ack = large.produce(WITNESS, 0, batch([bytes(90 * MIB)]))
+        for _ in range(3):
+            large = connect(broker.port)
+            ack = large.produce(WITNESS, 0, batch([bytes(90 * MIB)]))
+            assert ack.error_code == ErrorCode.message_too_large
+            large.close()
 
-        assert ack.error_code == 10  # MESSAGE_TOO_LARGE
-        large.close()
-        assert_served(wire)
-        assert rss_of(broker) - before < 256 * MIB
+        until(lambda: rss_of(broker) - before < 64 * MIB, "their memory is given back", 10)
+
+
+def test_compression_bombs_are_refused_and_do_not_pile_up(
+    guarded: Any,
+    connect: Callable[..., Any],
+    batch: Callable[..., bytes],
+    until: Callable[..., Any],
+) -> None:
+    bomb = batch([bytes(192 * MIB)], codec=Codec.ZSTD)
+    with guarded() as (broker, wire):
+        before = rss_of(broker)
+
+        for _ in range(3):
+            assert wire.produce(WITNESS, 0, bomb).error_code != 0
+
+        until(lambda: rss_of(broker) - before < 64 * MIB, "their memory is given back", 10)

@@ -33,10 +33,7 @@ def facts(broker: BrokerProcess, moment: str) -> int:
     return fds
 
 
-@pytest.mark.timeout(300)
-def test_five_thousand_partitions_need_few_files_and_come_back(
-    few_open_files: None, tmp_path: Path, connect: Callable[..., Any]
-) -> None:
+def touch_all(broker: BrokerProcess) -> None:
     delivered: set[int] = set()
     failures: list[KafkaError] = []
 
@@ -46,33 +43,48 @@ def test_five_thousand_partitions_need_few_files_and_come_back(
         else:
             delivered.add(message.partition())
 
+    producer = Producer({"bootstrap.servers": broker.bootstrap, "acks": 1, "log_level": 0})
+    for partition in range(PARTITIONS):
+        producer.produce("wide", b"%d" % partition, partition=partition, on_delivery=on_delivery)
+        producer.poll(0)
+    assert producer.flush(120) == 0
+    assert not failures
+    assert len(delivered) == PARTITIONS
+
+
+def assert_all_there(wire: Any) -> None:
+    for partition in range(0, PARTITIONS, 97):
+        assert wire.values("wide", partition) == [b"%d" % partition]
+
+
+def test_five_thousand_partitions_need_few_files_and_come_back(
+    few_open_files: None, tmp_path: Path, connect: Callable[..., Any]
+) -> None:
     with broker_process(tmp_path) as broker:
-        wire = connect(broker.port)
-        assert wire.create_topic("wide", PARTITIONS) == 0
+        assert connect(broker.port).create_topic("wide", PARTITIONS) == 0
         facts(broker, "created")
-        producer = Producer({"bootstrap.servers": broker.bootstrap, "acks": 1, "log_level": 0})
-        for partition in range(PARTITIONS):
-            producer.produce(
-                "wide", b"%d" % partition, partition=partition, on_delivery=on_delivery
-            )
-            producer.poll(0)
-        assert producer.flush(120) == 0
-        assert not failures
-        assert len(delivered) == PARTITIONS
+        touch_all(broker)
         assert facts(broker, "all touched") < OPEN_FILES
         assert broker.terminate(120) == 0
 
     with broker_process(tmp_path) as broker:
         facts(broker, "after a clean stop")
         assert "repaired" not in broker.stderr_text()
-        wire = connect(broker.port)
-        for partition in range(0, PARTITIONS, 97):
-            assert wire.values("wide", partition) == [b"%d" % partition]
+        assert_all_there(connect(broker.port))
+        assert broker.terminate(120) == 0
+
+
+@pytest.mark.slow
+@pytest.mark.timeout(600)
+def test_five_thousand_partitions_come_back_after_a_kill(
+    few_open_files: None, tmp_path: Path, connect: Callable[..., Any]
+) -> None:
+    with broker_process(tmp_path) as broker:
+        assert connect(broker.port).create_topic("wide", PARTITIONS) == 0
+        touch_all(broker)
         broker.kill()
 
     with broker_process(tmp_path, wait=False) as broker:
-        broker.wait_ready(120)
+        broker.wait_ready(300)
         assert facts(broker, "after kill -9") < OPEN_FILES
-        wire = connect(broker.port)
-        for partition in range(0, PARTITIONS, 97):
-            assert wire.values("wide", partition) == [b"%d" % partition]
+        assert_all_there(connect(broker.port))

@@ -15,7 +15,7 @@ from headrace.records.record import iter_records
 
 NONE, CORRUPT_MESSAGE, UNKNOWN_TOPIC, MESSAGE_TOO_LARGE = 0, 2, 3, 10
 INVALID_REQUIRED_ACKS, INVALID_TIMESTAMP, INVALID_RECORD = 21, 32, 87
-UNKNOWN_TOPIC_ID, UNKNOWN_SERVER_ERROR = 100, -1
+TRANSACTIONAL_ID_AUTHORIZATION_FAILED, UNKNOWN_TOPIC_ID, UNKNOWN_SERVER_ERROR = 53, 100, -1
 HOUR_MS = 3_600_000
 _ATTRIBUTES, _LAST_OFFSET_DELTA, _COUNT = 21, 23, 57
 
@@ -157,6 +157,18 @@ def test_a_bad_batch_is_refused_and_nothing_is_stored(
     assert (accepted.error_code, accepted.base_offset) == (NONE, 0)
 
 
+def test_a_transactional_batch_outside_a_transaction_is_refused(
+    wire: WireClient, topic: str
+) -> None:
+    # Stored, it would be an open transaction that nobody can ever end.
+    batch = batch_of(1, producer_id=5, producer_epoch=0, base_sequence=0, is_transactional=True)
+
+    refused = wire.produce(topic, batch)
+
+    assert refused.error_code == TRANSACTIONAL_ID_AUTHORIZATION_FAILED
+    assert stored(wire, topic) == []
+
+
 @pytest.mark.parametrize("codec", [1, 2, 3, 4])
 def test_a_wrong_count_is_found_inside_every_codec(
     wire: WireClient, topic: str, codec: int
@@ -294,3 +306,16 @@ def test_the_batch_comes_back_as_it_was_sent_but_for_offset_and_epoch(
     assert (head.base_offset, head.leader_epoch) == (1, 0)
     assert came_back[16:] == batch[16:]
     assert len(came_back) > HEADER_SIZE
+
+
+def test_a_topics_own_codec_is_left_to_kafka(
+    wire: WireClient, new_topic: Callable[..., str], engine: Engine
+) -> None:
+    topic = new_topic(compression_type="gzip")
+
+    wire.produce(topic, batch_of(100))
+
+    head = peek_header(wire.fetch(topic, 0).records)
+    assert head is not None
+    # headrace never opens a batch to compress it anew: docs/settings.md says so.
+    assert head.codec == {"kafka": 1, "headrace": 0}[engine.name]

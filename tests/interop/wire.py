@@ -160,10 +160,12 @@ class WireClient:
         answer = self.call(FETCH, version, **fetch_fields({topic: offset}, **limits))
         return answer.responses[0].partitions[0]
 
-    def list_offset(self, topic: str, timestamp: int, *, version: int = 7) -> Any:
-        """Ask for one offset of partition 0."""
-        partition = {"partition_index": 0, "timestamp": timestamp}
-        topics = [{"name": topic, "partitions": [partition]}]
+    def list_offset(
+        self, topic: str, timestamp: int, *, partition: int = 0, version: int = 7
+    ) -> Any:
+        """Ask for one offset of a partition."""
+        asked = {"partition_index": partition, "timestamp": timestamp}
+        topics = [{"name": topic, "partitions": [asked]}]
         fields: dict[str, Any] = {"replica_id": -1, "topics": topics}
         if version >= 2:
             fields["isolation_level"] = 0

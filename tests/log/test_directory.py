@@ -297,3 +297,26 @@ def test_a_changed_config_reaches_a_loaded_log(tmp_path: Path) -> None:
 
     assert directory.get("t", 0, ID, changed).config is changed
     directory.close(NOW_MS)
+
+
+def test_a_first_start_is_a_clean_one(tmp_path: Path) -> None:
+    directory = LogDirectory(tmp_path, node_id=1)
+
+    assert directory.open(NOW_MS).was_clean
+    directory.close(NOW_MS)
+
+
+def test_a_topic_id_that_a_crash_lost_comes_back_with_the_first_use(tmp_path: Path) -> None:
+    directory = opened(tmp_path)
+    append(directory.get("t", 0, ID, CONFIG))
+    crash(directory)
+    (tmp_path / "t-0" / "partition.metadata").write_bytes(b"")
+
+    directory = opened(tmp_path)
+    log = directory.get("t", 0, ID, CONFIG)
+
+    assert (log.topic_id, log.log_end_offset) == (ID, 1)
+    assert directory.partitions_on_disk() == {TopicPartition("t", 0): ID}
+    with pytest.raises(StorageError, match="belongs to topic id"):
+        directory.get("t", 0, UUID(int=5), CONFIG)
+    directory.close(NOW_MS)

@@ -83,9 +83,7 @@ class LogMachine(RuleBasedStateMachine):
         assert self.end == staged[-1][1]
 
     @rule(group=groups, written=st.integers(0, 3000), good_calls=st.integers(0, 3))
-    def fail_to_append(
-        self, group: list[tuple[int, int]], written: int, good_calls: int
-    ) -> None:
+    def fail_to_append(self, group: list[tuple[int, int]], written: int, good_calls: int) -> None:
         real = os.pwritev
         calls = 0
 

@@ -203,9 +203,7 @@ def test_an_index_of_another_log_does_not_hide_messages(bench: Any) -> None:
 def test_producer_state_is_rebuilt_after_a_crash(bench: Any) -> None:
     log = bench.create(SMALL_SEGMENTS)
     for number in range(20):
-        bench.append(
-            log, bench.batch(producer_id=3, producer_epoch=1, base_sequence=number)
-        )
+        bench.append(log, bench.batch(producer_id=3, producer_epoch=1, base_sequence=number))
 
     log = bench.crash_open(SMALL_SEGMENTS, recovery_point=10)
 

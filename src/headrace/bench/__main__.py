@@ -31,8 +31,8 @@ from headrace.kafka.jars import KAFKA_VERSION
 FAIRNESS = (
     "Both brokers run alone, in turn, on the same disk, in fresh directories; the order is "
     "swapped each round.",
-    "Each broker first runs the workloads unmeasured (Kafka twice, for its JIT), and the page "
-    "cache was touched before the first round.",
+    "Each broker first runs the workloads unmeasured (Kafka over and over, until its JIT is warm), "
+    "and the page cache was touched before the first round.",
     f"Kafka {KAFKA_VERSION} runs with its start script's JVM settings (1 GB heap, G1) and its "
     "default configuration.",
     "'in page cache': Kafka's default acks=all does not wait for the disk, and headrace runs with "
@@ -112,6 +112,8 @@ def _run(options: argparse.Namespace, console: Console) -> None:
         "machine": machine.describe(),
         "fairness": FAIRNESS,
     }
+    for warning in machine.warnings():
+        console.print(f"[yellow]{warning}[/yellow]", highlight=False)
     place = Path(tempfile.mkdtemp(prefix="data-", dir=data_directory.absolute()))
     try:
         machine.touch_page_cache(place, plan.touched_bytes)

@@ -39,7 +39,7 @@ class Driver(Protocol):
     """Starts one kind of broker."""
 
     name: str
-    warm_up_passes: int  # how often it runs every workload before it is as fast as it gets
+    has_jit: bool  # it becomes fast only while it runs, and is given the time
 
     def prepare(self, directory: Path) -> None:
         """Do once what must not be part of a measurement: download, compile."""

@@ -1,5 +1,6 @@
 """The machine a run was taken on, and whether it is fit for one."""
 
+import importlib.util
 import os
 import platform
 import shutil
@@ -10,6 +11,7 @@ import psutil
 
 from headrace.errors import BenchError
 
+_BUSY_LOAD = 0.5
 _CHUNK = bytes(4 * 1024 * 1024)
 
 
@@ -22,7 +24,27 @@ def describe() -> dict[str, Any]:
         "kernel": platform.release(),
         "python": platform.python_version(),
         "load_average_at_start": os.getloadavg()[0],
+        "has_accelerator": has_accelerator(),
     }
+
+
+def has_accelerator() -> bool:
+    """Return whether headrace.records found its C twin, or checks records in Python."""
+    return importlib.util.find_spec("headrace.records._scan") is not None
+
+
+def warnings() -> list[str]:
+    """Return what makes figures taken here and now hard to believe."""
+    found = []
+    load = os.getloadavg()[0]
+    if load > _BUSY_LOAD:
+        found.append(f"this machine is busy (load average {load:.1f}): the figures will be noisy")
+    if not has_accelerator():
+        found.append(
+            "headrace runs without its C accelerator (headrace.records._scan is not built): "
+            "install a C compiler and headrace again"
+        )
+    return found
 
 
 def _cpu_model() -> str:

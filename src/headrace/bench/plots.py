@@ -3,6 +3,7 @@
 import importlib.util
 from collections.abc import Sequence
 from pathlib import Path
+from typing import Any
 
 from headrace.bench.report import REFERENCE, SUBJECT, Results
 from headrace.bench.workloads import Row
@@ -43,15 +44,20 @@ def _cpu(results: Results, row: Row) -> dict[str, float]:
 def _plot_advantages(compared: Sequence[tuple[Row, float]], path: Path) -> Path:
     from matplotlib import pyplot
 
-    figure, axes = pyplot.subplots(figsize=(10, 1 + 0.36 * len(compared)), layout="constrained")
+    figure, axes = pyplot.subplots(figsize=_size(len(compared)), layout="constrained")
     titles = [row.title for row, _ in compared]
     values = [value for _, value in compared]
-    bars = axes.barh(titles, values, color=[_BETTER if v >= 1 else _WORSE for v in values])
+    # From 1 outwards: on a logarithmic axis a bar has no other honest beginning.
+    bars = axes.barh(
+        titles,
+        [value - 1 for value in values],
+        left=1,
+        color=[_BETTER if value >= 1 else _WORSE for value in values],
+    )
     axes.bar_label(bars, labels=[f"{value:.2f}" for value in values], padding=3)
     axes.axvline(1, color="black", linewidth=1)
-    axes.set_xscale("log")
-    axes.set_xlabel("headrace: times better than Apache Kafka on the same machine (median, log)")
-    axes.invert_yaxis()
+    axes.margins(x=0.15, y=0.01)
+    _finish(axes, "times better than Apache Kafka (median)")
     figure.savefig(path, dpi=150)
     pyplot.close(figure)
     return path
@@ -60,16 +66,37 @@ def _plot_advantages(compared: Sequence[tuple[Row, float]], path: Path) -> Path:
 def _plot_cpu(results: Results, rows: Sequence[Row], path: Path) -> Path:
     from matplotlib import pyplot
 
-    figure, axes = pyplot.subplots(figsize=(10, 1 + 0.5 * len(rows)), layout="constrained")
-    for index, broker in enumerate((REFERENCE, SUBJECT)):
-        costs = [_cpu(results, row).get(broker, 0) for row in rows]
-        positions = [position + 0.4 * index for position in range(len(rows))]
-        axes.barh(positions, costs, height=0.38, color=_COLOURS[broker], label=broker)
-    axes.set_yticks([position + 0.2 for position in range(len(rows))], [r.title for r in rows])
-    axes.set_xscale("log")
-    axes.set_xlabel("broker CPU seconds per million messages (log)")
-    axes.invert_yaxis()
-    axes.legend()
+    figure, axes = pyplot.subplots(figsize=_size(len(rows)), layout="constrained")
+    costs = [_cpu(results, row) for row in rows]
+    for title, cost in zip((row.title for row in rows), costs, strict=True):
+        axes.plot([min(cost.values()), max(cost.values())], [title] * 2, color="#cccccc", zorder=1)
+    for broker in (REFERENCE, SUBJECT):
+        points = [
+            (cost[broker], row.title)
+            for cost, row in zip(costs, rows, strict=True)
+            if broker in cost
+        ]
+        if points:
+            axes.scatter(*zip(*points, strict=True), color=_COLOURS[broker], label=broker, zorder=2)
+    axes.grid(axis="x", which="both", linewidth=0.3)
+    figure.legend(loc="outside upper right", ncols=2)
+    _finish(axes, "broker CPU seconds per million messages: left is better")
     figure.savefig(path, dpi=150)
     pyplot.close(figure)
     return path
+
+
+def _size(rows: int) -> tuple[float, float]:
+    return 12, max(3, 1 + 0.36 * rows)
+
+
+def _finish(axes: Any, label: str) -> None:
+    """Draw the value axis logarithmic with plain numbers, the first row on top."""
+    from matplotlib.ticker import LogLocator
+
+    axes.set_xscale("log")
+    axes.xaxis.set_major_locator(LogLocator(subs=(1, 2, 5)))
+    axes.xaxis.set_major_formatter(lambda value, _: f"{value:g}")
+    axes.xaxis.set_minor_formatter(lambda value, _: "")
+    axes.set_xlabel(label)
+    axes.invert_yaxis()

@@ -67,6 +67,7 @@ class LogDirectory:
         # must not inherit their offsets after a crash.
         self._deleted: set[TopicPartition] = set()
         self._opened_ms = 0
+        self._syncs_each = True
         self._lock: DirectoryLock | None = None
 
     # -- opening ---------------------------------------------------------------------------
@@ -107,7 +108,7 @@ class LogDirectory:
     ) -> OpenReport:
         self._opened_ms = now_ms
         repairs: list[str] = []
-        self._check_meta_properties()
+        is_new = self._check_meta_properties()
         self._recovery_points = self._read_offsets(checkpoints.RECOVERY_POINTS, repairs)
         self._log_start_offsets = self._read_offsets(checkpoints.LOG_START_OFFSETS, repairs)
         names = {entry.name for entry in self.path.iterdir()}
@@ -119,15 +120,22 @@ class LogDirectory:
             if is_deleted_directory(name):
                 shutil.rmtree(self.path / name, ignore_errors=True)
         found = {} if self.was_clean else self.partitions_on_disk()
+        if is_new and not found:
+            self.was_clean = True  # a first start has nothing to recover from
+        self._syncs_each = len(found) < _SYNC_ALL_FROM
         for done, (partition, topic_id) in enumerate(sorted(found.items()), 1):
             self._load(partition, topic_id, config_for(partition.topic), repairs)
             if on_progress is not None:
                 on_progress(done, len(found))
+        if not self._syncs_each:
+            os.sync()
+            self._syncs_each = True
         if found:
             self.checkpoint()
         return OpenReport(self.was_clean, repairs, len(found))
 
-    def _check_meta_properties(self) -> None:
+    def _check_meta_properties(self) -> bool:
+        """Whether the file had to be made: nobody used the directory before."""
         path = self.path / checkpoints.META_PROPERTIES
         found = checkpoints.read_properties(path)
         if found is None:
@@ -139,7 +147,7 @@ class LogDirectory:
                 "cluster.id": self.cluster_id,
             }
             checkpoints.write_properties(path, values)
-            return
+            return True
         cluster_id = found.get("cluster.id", "")
         if self.cluster_id and cluster_id != self.cluster_id:
             wanted = f"{path} belongs to cluster {cluster_id!r}; use that id or another directory"
@@ -149,6 +157,7 @@ class LogDirectory:
             wanted = f"{path} belongs to node {node_id}; use that id or another directory"
             raise ConfigError("node.id", self.node_id, wanted)
         self.cluster_id = cluster_id
+        return False
 
     def _read_offsets(self, name: str, repairs: list[str]) -> dict[TopicPartition, int]:
         offsets, fault = checkpoints.read_offsets(self.path / name)
@@ -196,8 +205,12 @@ class LogDirectory:
                 log = self._load(name, topic_id, config, [], now_ms)
             except OSError as error:
                 raise StorageWriteError(self.path / str(name), error) from error
-        elif log.config is not config:
-            log.config = config
+        else:
+            if log.topic_id != topic_id:
+                self._check_topic_id(log.directory, topic_id)
+                log.topic_id = topic_id
+            if log.config is not config:
+                log.config = config
         return log
 
     def _load(
@@ -217,6 +230,7 @@ class LogDirectory:
             recovery_point=self._recovery_points.get(name, 0),
             log_start_offset=self._log_start_offsets.get(name, 0),
             was_clean=self.was_clean,
+            syncs=self._syncs_each,
             repairs=repairs,
         )
         is_new = not directory.is_dir()
@@ -233,7 +247,9 @@ class LogDirectory:
     def _check_topic_id(self, directory: Path, topic_id: UUID) -> None:
         found = checkpoints.read_partition_metadata(directory)
         if found is None:
-            checkpoints.write_partition_metadata(directory, topic_id)
+            # Recovery does not know the id either; it comes with the first `get`.
+            if topic_id.int:
+                checkpoints.write_partition_metadata(directory, topic_id)
         elif found != topic_id:
             raise StorageError(
                 f"{directory} belongs to topic id {checkpoints.encode_id(found)}, "
@@ -252,6 +268,8 @@ class LogDirectory:
             for segment in log.segments:
                 segment.file.close()
                 self._indexes.release(segment.index)
+            for _, cached in log.unsynced_files:
+                cached.close()
         self._recovery_points.pop(name, None)
         self._log_start_offsets.pop(name, None)
         self._deleted.add(name)

@@ -8,7 +8,7 @@ import os
 import resource
 from collections import deque
 from contextlib import suppress
-from errno import EIO
+from errno import EIO, EMFILE, ENFILE
 from pathlib import Path
 
 _BLOCK_BYTES = 4096
@@ -63,16 +63,24 @@ class FileCache:
         return CachedFile(self, path, flags)
 
     def admit(self, cached: CachedFile) -> OpenFile:
-        opened = OpenFile(cached.path, cached.flags)
-        self._make_room()
+        self._make_room(self.limit)
+        try:
+            opened = OpenFile(cached.path, cached.flags)
+        except OSError as error:
+            if error.errno not in (EMFILE, ENFILE):
+                raise
+            # Connections took more than their share: get by with fewer files from now on.
+            self.limit = max(1, len(self._open) // 2)
+            self._make_room(self.limit)
+            opened = OpenFile(cached.path, cached.flags)
         cached.file = opened
         self._open.append(cached)
         return opened
 
-    def _make_room(self) -> None:
+    def _make_room(self, limit: int) -> None:
         files = self._open
         # Every round clears one `is_recent`, so this ends within two turns of the ring.
-        while len(files) >= self.limit:
+        while len(files) >= limit:
             candidate = files.popleft()
             if candidate.file is None:
                 continue

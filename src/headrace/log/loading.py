@@ -9,7 +9,7 @@ from uuid import UUID
 from headrace.config import LogConfig
 from headrace.log import offset_index, recovery, rolling
 from headrace.log.checkpoints import write_partition_metadata
-from headrace.log.files import FileCache, sync_directory
+from headrace.log.files import FileCache
 from headrace.log.index_cache import IndexCache
 from headrace.log.leader_epochs import LeaderEpochs
 from headrace.log.leftovers import clear_leftovers
@@ -35,6 +35,7 @@ class Opening:
     recovery_point: int = 0
     log_start_offset: int = 0
     was_clean: bool = True
+    syncs: bool = True  # False: the caller syncs everything after recovery
     repairs: list[str] = field(default_factory=list)  # one sentence each; filled here
 
 
@@ -108,9 +109,9 @@ def open_partition(
             is_compacted=config.is_compacted,
             now_ms=opening.now_ms,
             expiration_ms=opening.producer_expiration_ms,
+            syncs=opening.syncs,
             repairs=repairs,
         )
-        sync_directory(directory)
         opening.recovery_point = segments[-1].end_offset
     remove_stray_snapshots(directory, segments, segments[-1].end_offset)
     epochs.cut_end(max(segments[-1].end_offset, 1))

@@ -2,7 +2,7 @@
 
 import re
 from pathlib import Path
-from uuid import UUID, uuid4
+from uuid import uuid4
 
 from headrace.model import TopicPartition
 
@@ -51,7 +51,3 @@ def deleted_directory_name(name: str) -> str:
 
 def is_deleted_directory(name: str) -> bool:
     return name.endswith(_DELETED_DIRECTORY_SUFFIX)
-
-
-def is_zero_id(topic_id: UUID) -> bool:
-    return topic_id.int == 0

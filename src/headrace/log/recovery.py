@@ -8,6 +8,7 @@ Above the recovery point only a tail with nothing valid behind it is cut.
 import os
 from pathlib import Path
 
+from headrace.log.files import sync_directory, sync_file
 from headrace.log.leader_epochs import LeaderEpochs
 from headrace.log.producer_rebuild import load_producers, replaying
 from headrace.log.producer_snapshot import write_snapshot
@@ -37,6 +38,7 @@ def recover(
     is_compacted: bool,
     now_ms: int,
     expiration_ms: int,
+    syncs: bool,
     repairs: list[str],
 ) -> ProducerStates:
     """Restore the invariant; `segments` may lose a last one that never held anything."""
@@ -65,7 +67,10 @@ def recover(
     for segment in segments[first:]:
         repairs += describe_damages(segment)
         segment.flush_indexes()
-        sync_segment(segment)
+        if syncs:
+            _sync(segment)
+    if syncs:
+        sync_directory(directory)
     producers.expire(now_ms, expiration_ms)
     return producers
 
@@ -132,10 +137,6 @@ def describe_damages(segment: Segment) -> list[str]:
     ]
 
 
-def sync_segment(segment: Segment) -> None:
+def _sync(segment: Segment) -> None:
     for path in (segment.path, segment.index.path, segment.time_index.path):
-        fd = os.open(path, os.O_RDONLY | os.O_CLOEXEC)
-        try:
-            os.fdatasync(fd)
-        finally:
-            os.close(fd)
+        sync_file(path)

@@ -10,6 +10,8 @@ from contextlib import suppress
 from typing import TYPE_CHECKING
 
 from headrace.errors import StorageWriteError
+from headrace.log import leader_epochs
+from headrace.log.checkpoints import PARTITION_METADATA
 from headrace.log.files import OpenFile
 from headrace.log.producer_snapshot import write_snapshot
 from headrace.log.producer_state import ProducerEntry
@@ -110,9 +112,13 @@ def note_new_files(log: "PartitionLog", offset: int) -> None:
 
 
 def note_new_directory(log: "PartitionLog") -> None:
-    """The partition's own directory is new: its parent must be synced too."""
+    """The partition's own directory is new: its parent and its small files count too."""
+    offset = log.log_end_offset + 1
     parent = log.files.cached(log.directory.parent, _DIRECTORY_FLAGS)
-    log.unsynced_files.append((log.log_end_offset + 1, parent))
+    log.unsynced_files.append((offset, parent))
+    for name in (PARTITION_METADATA, leader_epochs.FILE_NAME):
+        file = log.files.cached(log.directory / name, os.O_RDONLY)
+        log.unsynced_files.append((offset, file))
     note_new_files(log, log.log_end_offset)
 
 

@@ -63,8 +63,8 @@ class Segment:
     __slots__ = (
         "base_offset", "created_ms", "damages", "directory", "end_offset", "examined", "file",
         "first_timestamp", "index", "index_interval_bytes", "indexed_position", "indexes",
-        "is_active", "is_max_sure", "jitter_ms", "max_timestamp", "max_timestamp_offset", "needs_cut", "path",
-        "size", "time_index", "trusted_from",
+        "is_active", "is_max_sure", "jitter_ms", "max_timestamp", "max_timestamp_offset",
+        "needs_cut", "path", "size", "time_index", "trusted_from",
     )  # fmt: skip
 
     def __init__(

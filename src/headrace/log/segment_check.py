@@ -123,12 +123,12 @@ def _check(segment: Segment, position: int, limit: int) -> int:
                 break
             checked = _scan_one(segment, end)
         segment.examined.add(end, checked)
+        if segment.examined.end_of(0) >= segment.trusted_from:
+            segment.trusted_from = 0
+            segment.examined = Ranges()
         end = checked
         if checked < stop:
             break
-    if segment.examined.end_of(0) >= segment.trusted_from:
-        segment.trusted_from = 0
-        segment.examined = Ranges()
     return end
 
 

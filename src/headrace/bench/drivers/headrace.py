@@ -24,7 +24,7 @@ class HeadraceDriver:
     """The embedded broker. acks=all waits for the disk by default, not doing so is an option."""
 
     name = "headrace"
-    warm_up_passes = 1
+    has_jit = False
 
     def prepare(self, directory: Path) -> None:
         # The first start compiles Python to byte code, as an installation would have done.

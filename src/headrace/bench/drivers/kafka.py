@@ -24,7 +24,7 @@ class KafkaDriver:
     """Real Kafka. Its page-cache meaning of acks=all is the default, fsync an option."""
 
     name = "kafka"
-    warm_up_passes = 2
+    has_jit = True
 
     def prepare(self, directory: Path) -> None:
         find_java()

@@ -1,0 +1,54 @@
+from contextlib import closing
+
+import psutil
+import pytest
+
+from headrace.bench.admin import Admin
+from headrace.bench.clients import replay
+from headrace.bench.drivers.headrace import HeadraceDriver
+from headrace.bench.requests import write_fetch_requests, write_produce_requests
+from headrace.errors import BenchError
+from headrace.kafka.probe import answers_metadata
+
+
+def test_headrace_runs_while_it_is_measured_and_not_longer(tmp_path):
+    with HeadraceDriver().running(tmp_path / "broker", is_durable=False) as broker:
+        assert answers_metadata("127.0.0.1", broker.port)
+        assert broker.cpu_seconds() > 0
+        assert broker.rss_bytes() > 1_000_000
+        process = psutil.Process(broker.pid)
+
+    assert not process.is_running()
+
+
+def test_everything_replayed_to_headrace_can_be_walked(tmp_path):
+    with (
+        HeadraceDriver().running(tmp_path / "broker", is_durable=True) as broker,
+        closing(Admin("127.0.0.1", broker.port)) as admin,
+    ):
+        topic_id = admin.create_topic("walk", 2, {})
+        write_produce_requests(
+            tmp_path / "p", topic="walk", partitions=2, value_bytes=100, messages=50, acks=-1
+        )
+        write_fetch_requests(tmp_path / "f", topic_id=topic_id, partitions=2)
+        produced = replay(
+            broker.port, produce=tmp_path / "p", connections=4, in_flight=5, count=400
+        ).produce
+        fetched = replay(broker.port, fetch=tmp_path / "f", fetch_connections=2, seconds=1).fetch
+        admin.delete_topic("walk")
+
+    assert produced is not None
+    assert fetched is not None
+    assert produced.messages == 400 * 50
+    assert (fetched.messages, fetched.bytes) == (produced.messages, produced.bytes)
+
+
+def test_a_headrace_that_does_not_start_shows_the_end_of_its_log(tmp_path):
+    (tmp_path / "broker").mkdir()
+    (tmp_path / "broker" / "data").write_bytes(b"a file where the directory should be")
+
+    with (
+        pytest.raises(BenchError, match=r"headrace exited with code[\s\S]*broker/data"),
+        HeadraceDriver().running(tmp_path / "broker", is_durable=False),
+    ):
+        pass
