@@ -21,6 +21,12 @@ from kio.schema.create_topics.v7.request import (
     CreatableTopicConfig,
     CreateTopicsRequest,
 )
+from kio.schema.delete_records.v2.request import (
+    DeleteRecordsPartition,
+    DeleteRecordsRequest,
+    DeleteRecordsTopic,
+)
+from kio.schema.delete_topics.v6.request import DeleteTopicsRequest, DeleteTopicState
 from kio.schema.fetch.v12.request import FetchPartition, FetchRequest, FetchTopic
 from kio.schema.init_producer_id.v4.request import InitProducerIdRequest
 from kio.schema.list_offsets.v7.request import (
@@ -73,6 +79,7 @@ class Wire:
     """One raw connection: whole frames, requests as kio has them, nothing retried."""
 
     def __init__(self, port: int, timeout: float = 30.0) -> None:
+        self.port = port
         self.socket = socket.create_connection(("127.0.0.1", port), timeout)
         self.socket.setsockopt(socket.IPPROTO_TCP, socket.TCP_NODELAY, 1)
         self._sent: list[tuple[int, Any]] = []
@@ -137,6 +144,19 @@ class Wire:
         )
         request = CreateTopicsRequest(topics=(topic,), timeout=timedelta(seconds=10))
         return self.ask(request).topics[0].error_code
+
+    def delete_topic(self, name: str) -> Any:
+        topic = DeleteTopicState(name=name, topic_id=None)
+        request = DeleteTopicsRequest(topics=(topic,), timeout=timedelta(seconds=10))
+        return self.ask(request).responses[0].error_code
+
+    def delete_records(self, topic: str, partition: int, offset: int) -> Any:
+        asked = DeleteRecordsPartition(partition_index=partition, offset=offset)
+        request = DeleteRecordsRequest(
+            topics=(DeleteRecordsTopic(name=topic, partitions=(asked,)),),
+            timeout=timedelta(seconds=10),
+        )
+        return self.ask(request).topics[0].partitions[0].error_code
 
     def topics(self) -> set[str]:
         request = MetadataRequest(

@@ -470,6 +470,39 @@ def test_readers_that_never_read_are_not_read_for(
         assert rss_of(broker) - before < 64 * MIB
 
 
+@pytest.mark.parametrize("event", ["the log grows", "the log is cut", "the topic is deleted"])
+def test_a_reader_that_pauses_gets_the_bytes_it_was_promised(
+    event: str,
+    tmp_path: Path,
+    guarded: Any,
+    connect: Callable[..., Any],
+    batch: Callable[..., bytes],
+) -> None:
+    with guarded() as (_, wire):
+        assert wire.create_topic("big") == 0
+        fill(wire, "big", 24, batch)
+        written = (tmp_path / "big-0" / f"{0:020d}.log").read_bytes()
+        reader = connect(wire.port)
+        for _ in range(3):
+            reader.send_fetch("big", 0, 0, 50 * MIB)
+        begun = reader.socket.recv(MIB, socket.MSG_PEEK)
+
+        if event == "the log grows":
+            fill(wire, "big", 4, batch)
+        elif event == "the log is cut":
+            assert wire.delete_records("big", 0, 20) == 0
+        else:
+            assert wire.delete_topic("big") == 0
+        for _ in range(20):
+            assert_served(wire)
+
+        assert begun
+        first = reader.receive().responses[0].partitions[0]
+        assert first.error_code == 0
+        assert first.records == written[: len(first.records)]
+        assert len(first.records) > 20 * MIB
+
+
 def test_pipelined_requests_without_reading_are_left_in_the_socket(
     guarded: Any, connect: Callable[..., Any], frame: Callable[..., bytes]
 ) -> None:

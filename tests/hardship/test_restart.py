@@ -5,17 +5,11 @@ import shutil
 import tempfile
 import time
 from collections.abc import Callable, Iterator
-from datetime import timedelta
 from pathlib import Path
 from typing import Any
 
 import pytest
 from confluent_kafka import KafkaError, Message, Producer
-from kio.schema.delete_records.v2.request import (
-    DeleteRecordsPartition,
-    DeleteRecordsRequest,
-    DeleteRecordsTopic,
-)
 from kio.schema.describe_configs.v4.request import DescribeConfigsRequest, DescribeConfigsResource
 from kio.schema.errors import ErrorCode
 
@@ -164,13 +158,7 @@ def test_the_log_start_after_delete_records_survives(
         assert wire.create_topic("shortened") == 0
         for number in range(10):
             wire.produce_values("shortened", b"%d" % number)
-        partition = DeleteRecordsPartition(partition_index=0, offset=7)
-        request = DeleteRecordsRequest(
-            topics=(DeleteRecordsTopic(name="shortened", partitions=(partition,)),),
-            timeout=timedelta(seconds=10),
-        )
-        (result,) = wire.ask(request).topics[0].partitions
-        assert (result.error_code, result.low_watermark) == (0, 7)
+        assert wire.delete_records("shortened", 0, 7) == 0
         stop(broker, how)
 
     with broker_process(tmp_path) as broker:

@@ -14,7 +14,7 @@ from kio.static.constants import EntityType
 
 from headrace.errors import WireError
 from headrace.protocol import produce
-from headrace.protocol.produce import PartitionResult, ProduceShape
+from headrace.protocol.produce import PartitionResult
 
 VERSIONS = range(3, 14)
 TOPIC_ID = uuid.UUID("01234567-89ab-cdef-0123-456789abcdef")
@@ -40,12 +40,6 @@ def request_bytes(version: int, topics: list[tuple[str, list[tuple[int, bytes | 
     out = io.BytesIO()
     entity_writer(module.ProduceRequest)(out, request)
     return out.getvalue()
-
-
-def frame(version: int, body: bytes, correlation_id: int = 7) -> bytes:
-    """A request as it lies in the receive buffer, without its size."""
-    head = b"\x00\x00" + version.to_bytes(2, "big") + correlation_id.to_bytes(4, "big")
-    return head + b"\x00\x03cli" + (b"\0" if version >= 9 else b"") + body
 
 
 @pytest.mark.parametrize("version", VERSIONS)
@@ -86,41 +80,6 @@ def test_kio_reads_the_response_of_every_version(version: int) -> None:
     if version >= 8:
         assert bad.error_message == "no key"
         assert bad.record_errors[0].batch_index == 3
-
-
-@pytest.mark.parametrize("version", VERSIONS)
-def test_a_shape_reads_the_next_request_and_writes_the_same_answer(version: int) -> None:
-    first = frame(version, request_bytes(version, [("orders", [(4, b"x" * 100)])]), 1)
-    start = len(first) - len(request_bytes(version, [("orders", [(4, b"x" * 100)])]))
-    request = produce.read_request(first, start, len(first), version)
-    shape = ProduceShape.of(first, 0, len(first), version, request)
-    second = frame(version, request_bytes(version, [("orders", [(4, b"z" * 20_000)])]), 2)
-
-    assert shape is not None
-    span = shape.match(second, 0, len(second))
-
-    assert span is not None
-    assert second[span[0] : span[1]] == b"z" * 20_000
-    topic = TOPIC_ID.bytes if version >= 13 else b"orders"
-    expected = produce.write_response(version, 2, [(topic, [PartitionResult(4, 0, 17, -1, 3)])])
-    assert shape.write_success(2, 17, -1, 3) == expected
-
-
-@pytest.mark.parametrize("version", [7, 9, 13])
-@pytest.mark.parametrize(
-    "changed",
-    [[("other", [(4, b"x")])], [("orders", [(5, b"x")])], [("orders", [(4, b"x"), (5, b"x")])]],
-)
-def test_a_shape_does_not_match_another_target(version: int, changed: list) -> None:
-    first = frame(version, body := request_bytes(version, [("orders", [(4, b"x" * 100)])]))
-    request = produce.read_request(first, len(first) - len(body), len(first), version)
-    shape = ProduceShape.of(first, 0, len(first), version, request)
-    if version >= 13 and changed == [("other", [(4, b"x")])]:
-        pytest.skip("topics are ids here and the builder uses one id")
-    other = frame(version, request_bytes(version, changed))
-
-    assert shape is not None
-    assert shape.match(other, 0, len(other)) is None
 
 
 @given(st.sampled_from([3, 8, 9, 13]), st.data())

@@ -16,7 +16,7 @@ from headrace.broker.receive_buffer import ReceiveBuffer
 from headrace.errors import WireError
 from headrace.protocol.headers import read_request_header
 from headrace.protocol.primitives import INT32
-from headrace.protocol.produce import ProduceShape
+from headrace.protocol.produce_shape import ProduceShapes
 
 if TYPE_CHECKING:
     from headrace.broker.service import Service
@@ -34,7 +34,7 @@ class Connection(asyncio.BufferedProtocol):
 
     __slots__ = ("_answers", "_buffer", "_is_closing", "_is_paused", "_is_write_paused",
                  "_memory_timer", "_outbox", "_service", "_transport", "has_staged_views",
-                 "last_active_ms", "peer", "shape")  # fmt: skip
+                 "last_active_ms", "peer", "shapes")  # fmt: skip
 
     def __init__(self, service: "Service") -> None:
         self._service = service
@@ -48,7 +48,7 @@ class Connection(asyncio.BufferedProtocol):
         self._is_closing = False
         self._memory_timer: asyncio.TimerHandle | None = None
         self.has_staged_views = False
-        self.shape: ProduceShape | None = None
+        self.shapes = ProduceShapes()
         self.last_active_ms = service.broker.now_ms()
         self.peer = ""
 
@@ -98,6 +98,11 @@ class Connection(asyncio.BufferedProtocol):
 
     # --- requests
 
+    @property
+    def view(self) -> memoryview:
+        """The receive buffer, for batches that lie in it."""
+        return self._buffer.view
+
     def _take_requests(self) -> None:
         self._serve_buffered()
         if not self._is_closing and not self._buffer.grow():
@@ -137,12 +142,10 @@ class Connection(asyncio.BufferedProtocol):
 
     def _serve_frame(self, start: int, end: int) -> None:
         view = self._buffer.view
-        shape = self.shape
-        if shape is not None:
-            span = shape.match(view, start, end)
-            if span is not None:
-                self._service.produce.handle_shaped(self, shape, view, start, span)
-                return
+        shaped = self.shapes.match(view, start, end)
+        if shaped is not None:
+            self._service.produce.handle_shaped(self, shaped)
+            return
         header = read_request_header(view, start, end)
         self._service.metrics.requests[header.api_key] += 1
         self._service.serve(self, view, start, end, header)

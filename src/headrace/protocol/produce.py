@@ -21,7 +21,6 @@ from headrace.protocol.primitives import (
     read_int32,
     read_span,
     read_string,
-    read_uvarint,
     skip_tags,
     write_array_length,
     write_string,
@@ -34,9 +33,9 @@ _ID_SIZE = 16
 # error code, base offset, log append time[, log start offset]
 _RESULT_V3 = Struct(">hqq")
 _RESULT_V5 = Struct(">hqqq")
-_NO_ERRORS_V8 = INT32.pack(0) + b"\xff\xff"
-_NO_ERRORS_V9 = b"\x01\x00"
-_NO_THROTTLE = INT32.pack(0)
+NO_ERRORS_V8 = INT32.pack(0) + b"\xff\xff"
+NO_ERRORS_V9 = b"\x01\x00"
+NO_THROTTLE = INT32.pack(0)
 
 
 class PartitionSpan(NamedTuple):
@@ -113,19 +112,20 @@ def write_response(
     out = bytearray(b"\0") if is_flexible else bytearray()
     out += write_array_length(len(topics), is_compact=is_flexible)
     for topic, results in topics:
-        out += _topic_bytes(topic, version)
+        out += topic_bytes(topic, version)
         out += write_array_length(len(results), is_compact=is_flexible)
         for result in results:
             _write_result(out, version, result)
         if is_flexible:
             out += b"\0"
-    out += _NO_THROTTLE
+    out += NO_THROTTLE
     if is_flexible:
         out += b"\0"
     return RESPONSE_START.pack(len(out) + 4, correlation_id) + out
 
 
-def _topic_bytes(topic: bytes, version: int) -> bytes:
+def topic_bytes(topic: bytes, version: int) -> bytes:
+    """A topic as an answer names it: its name, or its id from v13 on."""
     if version >= TOPIC_IDS_FROM:
         return topic
     return write_string(topic, is_compact=version >= FLEXIBLE_FROM)
@@ -142,7 +142,7 @@ def _write_result(out: bytearray, version: int, result: PartitionResult) -> None
     if version < 8:
         return
     if result.error_message is None:
-        out += _NO_ERRORS_V9 if is_flexible else _NO_ERRORS_V8
+        out += NO_ERRORS_V9 if is_flexible else NO_ERRORS_V8
     else:
         message = write_string(result.error_message.encode(), is_compact=is_flexible)
         has_record = result.record_index >= 0
@@ -154,88 +154,3 @@ def _write_result(out: bytearray, version: int, result: PartitionResult) -> None
         out += message
     if is_flexible:
         out += b"\0"
-
-
-class ProduceShape:
-    """What stays the same from one request of a producer to the next.
-
-    Most producers send one batch to one partition again and again; all bytes
-    between the correlation id and the batch are then equal. A request that
-    matches is read by one comparison, and its answer is one `pack`.
-    """
-
-    __slots__ = ("_between", "_head", "_is_flexible", "_length", "_number", "_tail", "acks",
-                 "partition",
-        "start4", "topic", "version")  # fmt: skip
-
-    def __init__(
-        self, buffer: Buffer, start: int, version: int, acks: int, topic: bytes, span: PartitionSpan
-    ) -> None:
-        self._is_flexible = is_flexible = version >= FLEXIBLE_FROM
-        self.version = version
-        self.acks = acks
-        self.topic = topic
-        self.partition = span.partition
-        prefix = len(write_array_length(span.end - span.start, is_compact=is_flexible))
-        self.start4 = bytes(buffer[start : start + 4])
-        self._between = bytes(buffer[start + 8 : span.start - prefix])
-        self._length = len(self._between)
-        head = b"\0" if is_flexible else b""
-        head += write_array_length(1, is_compact=is_flexible) + _topic_bytes(topic, version)
-        head += write_array_length(1, is_compact=is_flexible) + INT32.pack(span.partition)
-        tail = b""
-        if version >= 8:
-            tail = _NO_ERRORS_V9 + b"\0\0" if is_flexible else _NO_ERRORS_V8
-        tail += _NO_THROTTLE + (b"\0" if is_flexible else b"")
-        self._number = _RESULT_V5 if version >= 5 else _RESULT_V3
-        self._head = Struct(f">ii{len(head)}s")
-        size = 4 + len(head) + self._number.size + len(tail)
-        self._tail = (size, head, tail)
-
-    @classmethod
-    def of(
-        cls, buffer: Buffer, start: int, end: int, version: int, request: ProduceRequest
-    ) -> "ProduceShape | None":
-        """Return the shape of a request that later ones are likely to repeat."""
-        if request.transactional_id is not None or len(request.topics) != 1:
-            return None
-        topic, spans = request.topics[0]
-        if len(spans) != 1 or spans[0].start < 0:
-            return None
-        shape = cls(buffer, start, version, request.acks, topic, spans[0])
-        return shape if shape.match(buffer, start, end) == spans[0][1:] else None
-
-    def match(self, buffer: Buffer, start: int, end: int) -> tuple[int, int] | None:
-        """Return (start, end) of the batch when the request at `start` has this shape."""
-        position = start + 8 + self._length
-        if (
-            buffer[start + 8 : position] != self._between
-            or buffer[start : start + 4] != self.start4
-        ):
-            return None
-        if self._is_flexible:
-            if position + 5 > end:
-                return None
-            length, position = read_uvarint(buffer, position, end)
-            stop = position + length - 1
-            if stop + 3 != end or buffer[stop:end] != b"\0\0\0":
-                return None
-        else:
-            if position + 4 > end:
-                return None
-            stop = position + 4 + INT32.unpack_from(buffer, position)[0]
-            position += 4
-            if stop != end:
-                return None
-        return (position, stop) if stop > position else None
-
-    def write_success(
-        self, correlation_id: int, base_offset: int, log_append_time: int, log_start_offset: int
-    ) -> bytes:
-        """Encode the frame that acknowledges one appended batch."""
-        size, head, tail = self._tail
-        if self.version >= 5:
-            numbers = self._number.pack(0, base_offset, log_append_time, log_start_offset)
-        else:
-            numbers = self._number.pack(0, base_offset, log_append_time)
-        return self._head.pack(size, correlation_id, head) + numbers + tail

@@ -21,8 +21,8 @@ from headrace.errors import (
 from headrace.log.partition_log import AppendResult, PartitionLog
 from headrace.protocol import produce
 from headrace.protocol.headers import RequestHeader
-from headrace.protocol.primitives import INT32
-from headrace.protocol.produce import PartitionResult, ProduceShape
+from headrace.protocol.produce import PartitionResult
+from headrace.protocol.produce_shape import ShapedRequest
 from headrace.records.validation import check_for_append
 
 if TYPE_CHECKING:
@@ -44,11 +44,73 @@ class _Entry(NamedTuple):
     code: int = 0
 
 
+class ShapedProduce(Answer):
+    """The common case: one batch for one partition, in a request like those before it."""
+
+    __slots__ = ("_connection", "_handler", "_log", "_must_sync", "_request", "error", "result")
+
+    def __init__(
+        self, handler: "ProduceHandler", connection: "Connection", request: ShapedRequest
+    ) -> None:
+        self.is_ready = False
+        self.pieces = ()
+        self._handler = handler
+        self._connection = connection
+        self._request = request
+        self._log, self.result, self.error = handler.stage_shaped(connection, request)
+        self._must_sync = handler.take_sync_duty(request.shape.acks)
+
+    def on_commit(self, failures: Failures) -> None:
+        """The batch is in its file, unless its log failed."""
+        self._connection.has_staged_views = False
+        log = self._log
+        if failures and log in failures and self.error is None:
+            self.error = failures[log]
+        if (
+            self._must_sync
+            and self.result is not None
+            and self.error is None
+            and log is not None
+            and self.result.last_offset >= log.recovery_point
+        ):
+            self._handler.sync.wait(log, self._on_sync)
+        else:
+            self._finish()
+
+    def _on_sync(self, failure: StorageWriteError | None) -> None:
+        self.error = failure
+        self._finish()
+
+    def _finish(self) -> None:
+        shape, correlation_id, partition, _, _ = self._request
+        log, result = self._log, self.result
+        if shape.acks == ACKS_NONE:
+            if self.error is not None:
+                # Nobody reads an answer; a closed connection is how Kafka tells.
+                self._connection.close()
+            return
+        if self.error is None and result is not None and log is not None:
+            frame = shape.write_success(
+                correlation_id,
+                partition,
+                result.base_offset,
+                result.log_append_time,
+                log.log_start_offset,
+            )
+        else:
+            entry = _Entry(partition, log, None, self.error)
+            frame = produce.write_response(
+                shape.version, correlation_id, [(shape.topic, [result_of(entry)])]
+            )
+        self.pieces = (frame,)
+        self._connection.complete(self)
+
+
 class PendingProduce(Answer):
     """A request whose batches are staged, then written, then perhaps synced."""
 
     __slots__ = ("_acks", "_connection", "_correlation_id", "_handler",
-        "_must_sync", "_shape", "_syncs_left",
+        "_must_sync", "_syncs_left",
                  "_topics", "_version")  # fmt: skip
 
     def __init__(
@@ -59,7 +121,6 @@ class PendingProduce(Answer):
         version: int,
         acks: int,
         topics: list[tuple[bytes, list[_Entry]]],
-        shape: ProduceShape | None = None,
     ) -> None:
         self.is_ready = False
         self.pieces = ()
@@ -69,7 +130,6 @@ class PendingProduce(Answer):
         self._version = version
         self._acks = acks
         self._topics = topics
-        self._shape = shape
         self._syncs_left = 0
         self._must_sync = handler.take_sync_duty(acks)
 
@@ -112,29 +172,13 @@ class PendingProduce(Answer):
             self._finish()
 
     def _finish(self) -> None:
-        shape = self._shape
         if self._acks == ACKS_NONE:
             if any(entry.error for _, entries in self._topics for entry in entries):
                 # Nobody reads an answer; a closed connection is how Kafka tells.
                 self._connection.close()
             return
-        if shape is not None:
-            entry = self._topics[0][1][0]
-            result = entry.result
-            if result is not None and entry.log is not None:
-                self.pieces = (
-                    shape.write_success(
-                        self._correlation_id,
-                        result.base_offset,
-                        result.log_append_time,
-                        entry.log.log_start_offset,
-                    ),
-                )
-                self._connection.complete(self)
-                return
         topics = [
-            (topic, [self._handler.result_of(entry) for entry in entries])
-            for topic, entries in self._topics
+            (topic, [result_of(entry) for entry in entries]) for topic, entries in self._topics
         ]
         self.pieces = (produce.write_response(self._version, self._correlation_id, topics),)
         self._connection.complete(self)
@@ -153,32 +197,23 @@ class ProduceHandler:
         self._is_flush_due = False
         self._is_sync_required = service.broker.settings.bool("headrace.acks.all.sync")
 
-    def handle_shaped(
-        self,
-        connection: "Connection",
-        shape: ProduceShape,
-        view: memoryview,
-        start: int,
-        span: tuple[int, int],
-    ) -> None:
-        """Serve a request that has the shape of the connection's last one."""
+    def handle_shaped(self, connection: "Connection", request: ShapedRequest) -> None:
+        """Serve a request that has the shape of an earlier one."""
         self._metrics.requests[0] += 1
-        entry = self._stage(
-            connection, shape.topic, shape.partition, view[span[0] : span[1]], shape.version
-        )
-        (correlation_id,) = INT32.unpack_from(view, start + 4)
-        pending = PendingProduce(
-            self,
-            connection,
-            correlation_id,
-            shape.version,
-            shape.acks,
-            [(shape.topic, [entry])],
-            shape,
-        )
-        if shape.acks != ACKS_NONE:
+        pending = ShapedProduce(self, connection, request)
+        if request.shape.acks != ACKS_NONE:
             connection.reserve(pending)
         self._committer.add(pending)
+
+    def stage_shaped(
+        self, connection: "Connection", request: ShapedRequest
+    ) -> tuple[PartitionLog | None, AppendResult | None, HeadraceError | None]:
+        """Stage the batch of a shaped request; tell its log, its place, or why it has none."""
+        shape, _, partition, start, end = request
+        _, log, result, error, _ = self._stage(
+            connection, shape.topic, partition, connection.view[start:end], shape.version
+        )
+        return log, result, error
 
     def handle(
         self,
@@ -207,7 +242,7 @@ class ProduceHandler:
             connection.reserve(pending)
         self._committer.add(pending)
         if request.acks in (ACKS_NONE, ACKS_LEADER, ACKS_ALL):
-            connection.shape = ProduceShape.of(view, start, end, version, request)
+            connection.shapes.learn(view, start, end, version, request)
 
     def _entry(
         self,
@@ -272,22 +307,22 @@ class ProduceHandler:
         is_flush_due, self._is_flush_due = self._is_flush_due, False
         return is_flush_due or (acks == ACKS_ALL and self._is_sync_required)
 
-    @staticmethod
-    def result_of(entry: _Entry) -> PartitionResult:
-        """What to tell the client about one partition."""
-        error, log = entry.error, entry.log
-        log_start_offset = -1 if log is None else log.log_start_offset
-        if error is not None:
-            return PartitionResult(
-                entry.partition,
-                code_for(error),
-                log_start_offset=log_start_offset,
-                error_message=str(error),
-                record_index=getattr(error, "record_index", -1),
-            )
-        if entry.result is None:
-            return PartitionResult(entry.partition, entry.code)
-        result = entry.result
+
+def result_of(entry: _Entry) -> PartitionResult:
+    """What to tell the client about one partition."""
+    error, log = entry.error, entry.log
+    log_start_offset = -1 if log is None else log.log_start_offset
+    if error is not None:
         return PartitionResult(
-            entry.partition, 0, result.base_offset, result.log_append_time, log_start_offset
+            entry.partition,
+            code_for(error),
+            log_start_offset=log_start_offset,
+            error_message=str(error),
+            record_index=getattr(error, "record_index", -1),
         )
+    if entry.result is None:
+        return PartitionResult(entry.partition, entry.code)
+    result = entry.result
+    return PartitionResult(
+        entry.partition, 0, result.base_offset, result.log_append_time, log_start_offset
+    )
