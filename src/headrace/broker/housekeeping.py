@@ -58,7 +58,7 @@ class Housekeeping:
     async def _repeat_checkpoint(self) -> None:
         while True:
             await asyncio.sleep(self._checkpoint_seconds)
-            write = asyncio.create_task(asyncio.to_thread(self._logs.checkpoint))
+            write = asyncio.create_task(asyncio.to_thread(self._logs.prepare_checkpoint()))
             try:
                 await asyncio.shield(write)
             except asyncio.CancelledError:

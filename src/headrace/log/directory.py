@@ -4,6 +4,7 @@ Crash order: the clean-shutdown marker is gone from disk before anything is writ
 comes back only when everything else is on disk. So a marker that is there is true.
 """
 
+import logging
 import os
 import shutil
 from collections.abc import Callable, Iterable
@@ -15,6 +16,7 @@ from uuid import UUID, uuid4
 from headrace.config import LogConfig
 from headrace.errors import ConfigError, StorageError, StorageWriteError
 from headrace.log import checkpoints
+from headrace.log.checkpoint_writer import CheckpointWriter
 from headrace.log.files import FileCache, sync_directory
 from headrace.log.index_cache import IndexCache
 from headrace.log.loading import Opening, create_partition, open_partition
@@ -26,6 +28,8 @@ from headrace.log.names import (
 )
 from headrace.log.partition_log import PartitionLog
 from headrace.model import TopicPartition
+
+_log = logging.getLogger(__name__)
 
 # From this many changed logs on, one sync of everything beats a sync of each.
 _SYNC_ALL_FROM = 32
@@ -66,6 +70,7 @@ class LogDirectory:
         # Deleted, but perhaps still in the checkpoint files: a partition of the same name
         # must not inherit their offsets after a crash.
         self._deleted: set[TopicPartition] = set()
+        self._checkpoints = CheckpointWriter(path)
         self._opened_ms = 0
         self._syncs_each = True
         self._lock: DirectoryLock | None = None
@@ -173,14 +178,18 @@ class LogDirectory:
     # -- partitions ------------------------------------------------------------------------
 
     def partitions_on_disk(self) -> dict[TopicPartition, UUID]:
-        """Every partition's directory and the topic id in it (zero when it has none)."""
+        """Every partition's directory and the topic id in it."""
         found = {}
         with os.scandir(self.path) as entries:
             for entry in entries:
                 name = parse_partition_directory(entry.name)
-                if name is not None and entry.is_dir():
-                    topic_id = checkpoints.read_partition_metadata(Path(entry.path))
-                    found[name] = topic_id or UUID(int=0)
+                if name is None or not entry.is_dir():
+                    continue
+                topic_id = checkpoints.read_partition_metadata(Path(entry.path))
+                # Without an id it is somebody's own directory whose name ends like a
+                # partition's, or one that a crash left before anything was in it.
+                if topic_id is not None:
+                    found[name] = topic_id
         return found
 
     def create(
@@ -236,7 +245,8 @@ class LogDirectory:
         is_new = not directory.is_dir()
         if is_new:
             if name in self._deleted:
-                self._write_checkpoints()
+                self._prepare_files()()
+                self._deleted.clear()
         else:
             self._check_topic_id(directory, topic_id)
         make = create_partition if is_new else open_partition
@@ -289,11 +299,16 @@ class LogDirectory:
 
     def checkpoint(self) -> None:
         """Write how far each log is on disk, where it starts and where it ends."""
+        self.prepare_checkpoint()()
+        self._deleted.clear()
+
+    def prepare_checkpoint(self) -> Callable[[], None]:
+        """Note what a checkpoint says now; the returned function writes it, in any thread."""
         for log in self._logs.values():
             log.flush_indexes()
-        self._write_checkpoints()
+        return self._prepare_files()
 
-    def _write_checkpoints(self) -> None:
+    def _prepare_files(self) -> Callable[[], None]:
         high_watermarks = dict(self._recovery_points)
         for name, log in self._logs.items():
             self._recovery_points[name] = log.recovery_point
@@ -303,19 +318,12 @@ class LogDirectory:
                 self._log_start_offsets[name] = log.log_start_offset
             else:
                 self._log_start_offsets.pop(name, None)
-        try:
-            for file_name, offsets in (
-                (checkpoints.RECOVERY_POINTS, self._recovery_points),
-                (checkpoints.LOG_START_OFFSETS, self._log_start_offsets),
-                (checkpoints.HIGH_WATERMARKS, high_watermarks),
-            ):
-                checkpoints.write_offsets(self.path / file_name, offsets)
-            cleaner = self.path / checkpoints.CLEANER_OFFSETS
-            if not cleaner.exists():
-                checkpoints.write_offsets(cleaner, {})
-            self._deleted.clear()
-        except OSError as error:
-            raise StorageWriteError(self.path, error) from error
+        files = {
+            checkpoints.RECOVERY_POINTS: dict(self._recovery_points),
+            checkpoints.LOG_START_OFFSETS: dict(self._log_start_offsets),
+            checkpoints.HIGH_WATERMARKS: high_watermarks,
+        }
+        return self._checkpoints.prepare(files)
 
     def close(self, now_ms: int) -> None:
         """Stop cleanly: every file as Kafka would leave it and on disk, then the marker."""
@@ -328,7 +336,7 @@ class LogDirectory:
                 log.close(is_synced=not syncs_all)
             if syncs_all:
                 os.sync()
-            self._write_checkpoints()
+            self._prepare_files()()
             try:
                 checkpoints.write_clean_shutdown(self.path)
             except OSError as error:

@@ -1,0 +1,44 @@
+"""Writes the checkpoint files, also while the event loop goes on; the newest state wins."""
+
+import threading
+from collections.abc import Callable, Mapping
+from pathlib import Path
+
+from headrace.errors import StorageWriteError
+from headrace.log import checkpoints
+from headrace.model import TopicPartition
+
+Files = Mapping[str, Mapping[TopicPartition, int]]
+
+
+class CheckpointWriter:
+    """`prepare` belongs to the event-loop thread; what it returns may run in any, once."""
+
+    def __init__(self, path: Path) -> None:
+        self._path = path
+        self._lock = threading.Lock()
+        self._prepared = 0
+        self._written = 0
+
+    def prepare(self, files: Files) -> Callable[[], None]:
+        """Return a function that writes `files`, unless something newer was written before."""
+        self._prepared += 1
+        number = self._prepared
+
+        def write() -> None:
+            with self._lock:
+                if number > self._written:
+                    self._write(files)
+                    self._written = number
+
+        return write
+
+    def _write(self, files: Files) -> None:
+        try:
+            for name, offsets in files.items():
+                checkpoints.write_offsets(self._path / name, offsets)
+            cleaner = self._path / checkpoints.CLEANER_OFFSETS
+            if not cleaner.exists():
+                checkpoints.write_offsets(cleaner, {})
+        except OSError as error:
+            raise StorageWriteError(self._path, error) from error
