@@ -11,6 +11,7 @@ HeadraceError
 │   └── StorageWriteError
 ├── RecordError              what a producer sent cannot be appended
 │   ├── CorruptMessageError, InvalidRecordError, MessageTooLargeError
+│   ├── UnexpectedTransactionError
 │   ├── InvalidTimestampError, UndecodableRecordsError
 │   └── OutOfOrderSequenceError, InvalidProducerEpochError
 ├── TopicError               a topic or partition that is not, or may not be
@@ -114,7 +115,15 @@ class CorruptMessageError(RecordError):
 
 
 class InvalidRecordError(RecordError):
-    """The batch is whole, but its content breaks a rule."""
+    """The batch is whole, but its content breaks a rule; which record, if one is to blame."""
+
+    def __init__(self, reason: str, record_index: int = -1) -> None:
+        super().__init__(reason)
+        self.record_index = record_index
+
+
+class UnexpectedTransactionError(RecordError):
+    """A transactional batch that belongs to no transaction this broker knows."""
 
 
 class UndecodableRecordsError(RecordError):
@@ -135,6 +144,7 @@ class InvalidTimestampError(RecordError):
     def __init__(self, timestamp: int, earliest: int, latest: int) -> None:
         super().__init__(f"timestamp {timestamp} is outside [{earliest}, {latest}]")
         self.timestamp, self.earliest, self.latest = timestamp, earliest, latest
+        self.record_index = -1
 
 
 class OutOfOrderSequenceError(RecordError):

@@ -247,6 +247,14 @@ class Wire:
             offset = records[-1].offset + 1
         return records
 
+    def check_served(self, topic: str = "witness") -> None:
+        """Fail unless a message goes in and comes back."""
+        ack = self.produce_values(topic, b"still there")
+        assert ack.error_code == 0
+        answer = self.fetch(topic, 0, ack.base_offset)
+        assert answer.error_code == 0
+        assert [record.value for record in records_in(answer.records)] == [b"still there"]
+
     def values(self, topic: str, partition: int = 0) -> list[bytes | None]:
         return [record.value for record in self.read_all(topic, partition)]
 

@@ -64,7 +64,7 @@ def test_every_version_of_api_versions_lists_the_same_apis(wire: WireClient, ver
 
     answer = wire.call(API_VERSIONS, version, **(software if version >= 3 else {}))
 
-    # Kafka's features start at 0 only from v4 on; librdkafka and Java trip over it before.
+    # Feature ranges that start at 0 may be shown from v4 on only (KIP-1022).
     assert {PRODUCE, FETCH, METADATA, API_VERSIONS} <= {key.api_key for key in answer.api_keys}
     if version == 3:
         assert all(feature.min_version > 0 for feature in answer.supported_features)

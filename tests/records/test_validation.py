@@ -51,12 +51,21 @@ def with_payload(payload: bytes, codec: int) -> bytearray:
 
 @pytest.mark.parametrize("codec", Codec)
 def test_a_good_batch_gives_its_header(check: Check, codec: Codec) -> None:
-    batch = build_batch(numbered([b"one", None], timestamp=7), codec=codec, producer_id=3)
+    batch = build_batch(
+        numbered([b"one", None], timestamp=7), codec=codec, producer_id=3, base_sequence=0
+    )
 
     header = check(batch)
 
     assert isinstance(header, BatchHeader)
     assert header == peek_header(batch)
+
+
+def test_a_producer_id_without_a_sequence_is_refused(check: Check) -> None:
+    batch = build_batch(numbered([b"one"]), producer_id=3, base_sequence=-1)
+
+    with pytest.raises(InvalidRecordError, match="sequence -1"):
+        check(batch)
 
 
 def test_kafkas_own_batches_pass(check: Check, kafka_batches: dict[str, list[bytes]]) -> None:

@@ -41,6 +41,7 @@ APIS: dict[int, Api] = {
         Api(1, "Fetch", range(4, 19), "fetch"),
         Api(2, "ListOffsets", range(1, 12), "list_offsets"),
         Api(3, "Metadata", range(0, 14), "metadata", seen_as=10),
+        Api(10, "FindCoordinator", range(0, 7), "find_coordinator"),
         Api(18, "ApiVersions", range(0, 5), "api_versions"),
         Api(19, "CreateTopics", range(2, 8), "create_topics"),
         Api(20, "DeleteTopics", range(1, 7), "delete_topics"),

@@ -16,6 +16,7 @@ _CODES: dict[type[errors.HeadraceError], ErrorCode] = {
     errors.RecordError: ErrorCode.invalid_record,
     errors.CorruptMessageError: ErrorCode.corrupt_message,
     errors.InvalidRecordError: ErrorCode.invalid_record,
+    errors.UnexpectedTransactionError: ErrorCode.transactional_id_authorization_failed,
     errors.UndecodableRecordsError: ErrorCode.unknown_server_error,
     errors.MessageTooLargeError: ErrorCode.message_too_large,
     errors.InvalidTimestampError: ErrorCode.invalid_timestamp,

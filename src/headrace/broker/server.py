@@ -96,6 +96,13 @@ class Server:
         listener = listener._replace(port=self.port)
         advertised = advertised_listener(self.settings, listener, socket.gethostname())
         broker.advertised_host, broker.advertised_port = advertised.host, advertised.port
+        self.settings.note_effective(
+            {
+                "listeners": str(listener),
+                "advertised.listeners": str(advertised),
+                "log.dirs": str(self.data_dir),
+            }
+        )
         self._listening = await loop.create_server(
             lambda: Connection(self.service),
             sock=bound,

@@ -12,10 +12,7 @@ from kio.index import load_request_schema, load_response_schema
 
 from headrace.protocol.entity_reader import Cursor, Reader, entity_reader
 from headrace.protocol.entity_writer import Writer, entity_writer
-from headrace.protocol.schema import fields_of
-
-# DeleteTopics named its topics in another field until v5.
-_DELETE_TOPICS, _TOPIC_STATES_FROM = 20, 6
+from headrace.protocol.old_forms import OLD_REQUESTS, OLD_RESPONSES
 
 
 def decode_request(api_key: int, version: int, newest: int, payload: bytes, offset: int) -> Any:
@@ -35,23 +32,17 @@ def encode_response(api_key: int, version: int, response: Any) -> bytes:
 def _request_reader(api_key: int, version: int, newest: int) -> Reader:
     source = load_request_schema(api_key, version)
     target = load_request_schema(api_key, newest)
-    if api_key == _DELETE_TOPICS and version < _TOPIC_STATES_FROM:
-        return _delete_topics_reader(source, target)
+    old_form = OLD_REQUESTS.get(api_key)
+    if old_form is not None and version <= old_form.until:
+        read = entity_reader(source, source)
+        return lambda cursor: old_form.lift(read(cursor), target)
     return entity_reader(source, target)
 
 
 @cache
 def _response_writer(api_key: int, version: int) -> Writer:
-    return entity_writer(load_response_schema(api_key, version))
-
-
-def _delete_topics_reader(source: Any, target: Any) -> Reader:
-    read = entity_reader(source, source)
-    state = next(field.item for field in fields_of(target) if field.name == "topics")
-
-    def read_lifted(cursor: Cursor) -> Any:
-        request = read(cursor)
-        topics = tuple(state(name=name, topic_id=None) for name in request.topic_names)
-        return target(topics=topics, timeout=request.timeout)
-
-    return read_lifted
+    write = entity_writer(load_response_schema(api_key, version))
+    old_form = OLD_RESPONSES.get(api_key)
+    if old_form is not None and version <= old_form.until:
+        return lambda out, response: write(out, old_form.lower(response))
+    return write

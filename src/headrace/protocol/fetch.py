@@ -165,7 +165,8 @@ def _read_topic(buffer: Buffer, position: int, end: int, version: int) -> tuple[
 # partition, error code, high watermark, last stable offset[, log start offset]
 _HEAD_V4 = Struct(">ihqq")
 _HEAD_V5 = Struct(">ihqqq")
-_NO_ABORTED_V4 = b"\xff\xff\xff\xff"
+_NULL_ABORTED_V4 = b"\xff\xff\xff\xff"
+_EMPTY_ABORTED_V4 = b"\0\0\0\0"
 _NO_REPLICA = b"\xff\xff\xff\xff"
 
 
@@ -205,11 +206,19 @@ class FetchLayout:
             topic = write_string(topic, is_compact=self._is_flexible)
         return topic + write_array_length(partition_count, is_compact=self._is_flexible)
 
-    def partition_head(self, head: PartitionHead, records_bytes: int) -> bytes:
-        """Everything of a partition before its records, including their length."""
+    def partition_head(
+        self, head: PartitionHead, records_bytes: int, *, is_committed: bool = False
+    ) -> bytes:
+        """Everything of a partition before its records, including their length.
+
+        No transaction was aborted in what follows: null for those who read everything, an
+        empty list for those who read what is committed.
+        """
         out = _HEAD_V5.pack(*head) if self._version >= 5 else _HEAD_V4.pack(*head[:4])
-        # Null: no transaction was aborted in what follows.
-        out += b"\0" if self._is_flexible else _NO_ABORTED_V4
+        if is_committed:
+            out += b"\1" if self._is_flexible else _EMPTY_ABORTED_V4
+        else:
+            out += b"\0" if self._is_flexible else _NULL_ABORTED_V4
         if self._version >= 11:
             out += _NO_REPLICA
         if self._is_flexible:

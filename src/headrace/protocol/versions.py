@@ -13,6 +13,7 @@ FIRST_FLEXIBLE: dict[int, int] = {
     1: 12,  # Fetch
     2: 6,  # ListOffsets
     3: 9,  # Metadata
+    10: 3,  # FindCoordinator
     18: 3,  # ApiVersions
     19: 5,  # CreateTopics
     20: 4,  # DeleteTopics

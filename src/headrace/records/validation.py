@@ -4,6 +4,8 @@ What passes is one whole v2 batch whose bytes, count and offsets agree, so the l
 may append it without looking inside.
 """
 
+import re
+
 from headrace.errors import (
     CorruptMessageError,
     InvalidRecordError,
@@ -14,6 +16,7 @@ from headrace.records.batch import CODEC_MASK, CURRENT_MAGIC, HEADER, HEADER_SIZ
 from headrace.records.codecs import decompress
 from headrace.records.scan import CORRUPT, check_batch, check_records
 
+_RECORD = re.compile(r"record (\d+) ")
 _unpack_header = HEADER.unpack_from
 _new_tuple = tuple.__new__
 
@@ -32,6 +35,10 @@ def check_for_append(batch: memoryview, *, max_message_bytes: int, needs_keys: b
     header: BatchHeader = _new_tuple(BatchHeader, _unpack_header(batch))
     if header[5] & CODEC_MASK:  # attributes
         _check_compressed(batch, header, needs_keys)
+    if header[9] >= 0 > header[11]:  # producer id, base sequence
+        raise InvalidRecordError(
+            f"base sequence {header.base_sequence} of a batch with producer id {header.producer_id}"
+        )
     return header
 
 
@@ -45,11 +52,17 @@ def _refuse_when_one_batch(batch: memoryview, max_message_bytes: int) -> None:
 
 
 def _error_for(kind: int, sentence: str) -> RecordError:
-    return CorruptMessageError(sentence) if kind == CORRUPT else InvalidRecordError(sentence)
+    return CorruptMessageError(sentence) if kind == CORRUPT else _invalid(sentence)
+
+
+def _invalid(sentence: str) -> InvalidRecordError:
+    # The scanners begin what they say of one record with "record N".
+    named = _RECORD.match(sentence)
+    return InvalidRecordError(sentence, int(named[1]) if named else -1)
 
 
 def _check_compressed(batch: memoryview, header: BatchHeader, needs_keys: bool) -> None:
     records = decompress(header.codec, batch[HEADER_SIZE:])
     fault = check_records(records, header.record_count, needs_keys)
     if fault is not None:
-        raise InvalidRecordError(fault)
+        raise _invalid(fault)

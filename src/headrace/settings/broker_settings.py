@@ -70,6 +70,12 @@ class BrokerSettings:
         static = {name: assignment.value for name, assignment in chosen.items()}
         return cls(static, defaults or {}, warnings)
 
+    def note_effective(self, values: Mapping[_Str, _Str]) -> None:
+        """Show what became of settings at start-up: the bound port, the directory in use."""
+        self._layers.static.update(values)
+        for name in values:
+            self._values.pop(name, None)
+
     def __getitem__(self, name: _Str) -> Value:
         """Return the typed value; raises UnknownSettingError."""
         if name not in self._values:

@@ -17,7 +17,7 @@ from headrace.broker.answers import Answer, Piece
 from headrace.broker.error_codes import code_for
 from headrace.broker.fetch_sessions import FINAL_EPOCH, INITIAL_EPOCH, FetchSession, Watched
 from headrace.broker.handlers.leader_epoch import check_leader_epoch
-from headrace.errors import CorruptBatchError, HeadraceError, OffsetOutOfRangeError
+from headrace.errors import CorruptBatchError, HeadraceError, OffsetOutOfRangeError, TopicError
 from headrace.log.partition_log import FileSlice, PartitionLog
 from headrace.protocol import fetch
 from headrace.protocol.fetch import FetchLayout, FetchRequest, PartitionHead
@@ -28,6 +28,7 @@ if TYPE_CHECKING:
     from headrace.broker.service import Service
 
 VERSIONS = range(4, 19)
+READ_COMMITTED = 1
 _UNKNOWN = -1
 
 
@@ -128,7 +129,8 @@ class PendingFetch(Answer):
                     self.session.served(one.watched)
         session_id = 0 if self.session is None else self.session.session_id
         self._handler.service.metrics.fetched_bytes.value += harvest.byte_count
-        self.pieces = encode(self._header, 0, session_id, found)
+        is_committed = self.request.isolation_level == READ_COMMITTED
+        self.pieces = encode(self._header, 0, session_id, found, is_committed=is_committed)
         self._connection.complete(self)
 
 
@@ -141,7 +143,12 @@ def _is_news(one: _Found) -> bool:
 
 
 def encode(
-    header: RequestHeader, error_code: int, session_id: int, found: list[_Found]
+    header: RequestHeader,
+    error_code: int,
+    session_id: int,
+    found: list[_Found],
+    *,
+    is_committed: bool = False,
 ) -> list[Piece]:
     """The pieces of a whole response frame."""
     layout = FetchLayout.of(header.api_version)
@@ -157,7 +164,7 @@ def encode(
     for topic, partitions in topics:
         text += layout.topic_head(topic, len(partitions))
         for one in partitions:
-            text += layout.partition_head(one.head, one.byte_count)
+            text += layout.partition_head(one.head, one.byte_count, is_committed=is_committed)
             if one.byte_count:
                 size += len(text) + one.byte_count
                 pieces.append(bytes(text))
@@ -249,6 +256,10 @@ class FetchHandler:
                     continue
                 logs.append(log)
                 slices = self._read(log, one, left, is_first=not total)
+            except TopicError as error:
+                # As in Kafka, what is not there does not keep the rest from waiting.
+                found.append(self._failed(one, code_for(error), error))
+                continue
             except HeadraceError as error:
                 has_error = True
                 found.append(self._failed(one, code_for(error), error))

@@ -15,7 +15,9 @@ from headrace.broker.error_codes import code_for
 from headrace.errors import (
     HeadraceError,
     InvalidRecordError,
+    InvalidTimestampError,
     StorageWriteError,
+    UnexpectedTransactionError,
     WireError,
 )
 from headrace.log.partition_log import AppendResult, PartitionLog
@@ -23,6 +25,8 @@ from headrace.protocol import produce
 from headrace.protocol.headers import RequestHeader
 from headrace.protocol.produce import PartitionResult
 from headrace.protocol.produce_shape import ShapedRequest
+from headrace.records.batch import TRANSACTIONAL_BIT
+from headrace.records.record import iter_records
 from headrace.records.validation import check_for_append
 
 if TYPE_CHECKING:
@@ -255,9 +259,6 @@ class ProduceHandler:
     ) -> _Entry:
         if request.acks not in (ACKS_NONE, ACKS_LEADER, ACKS_ALL):
             return _Entry(span.partition, None, None, None, ErrorCode.invalid_required_acks)
-        if request.transactional_id is not None:
-            error = InvalidRecordError("transactions are not served by this broker yet")
-            return _Entry(span.partition, None, None, error)
         if span.start < 0 or span.start == span.end:
             error = InvalidRecordError("a partition must come with one record batch")
             return _Entry(span.partition, None, None, error)
@@ -280,7 +281,13 @@ class ProduceHandler:
                 max_message_bytes=config.max_message_bytes,
                 needs_keys=config.is_compacted,
             )
+            if header.attributes & TRANSACTIONAL_BIT:
+                raise UnexpectedTransactionError("the batch is in no transaction known here")
             result = log.stage(batch, header, self._broker.now_ms())
+        except InvalidTimestampError as error:
+            error.record_index = _first_outside(batch, error)
+            self._metrics.count_error(0, code_for(error))
+            return _Entry(partition, log, None, error)
         except HeadraceError as error:
             self._metrics.count_error(0, code_for(error))
             return _Entry(partition, log, None, error)
@@ -326,3 +333,11 @@ def result_of(entry: _Entry) -> PartitionResult:
     return PartitionResult(
         entry.partition, 0, result.base_offset, result.log_append_time, log_start_offset
     )
+
+
+def _first_outside(batch: memoryview, error: InvalidTimestampError) -> int:
+    """Which record of a refused batch has the wrong timestamp."""
+    for index, record in enumerate(iter_records(batch)):
+        if not error.earliest <= record.timestamp <= error.latest:
+            return index
+    return -1
