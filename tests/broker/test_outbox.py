@@ -8,7 +8,7 @@ import pytest
 import uvloop
 
 from headrace.broker.answers import Piece
-from headrace.broker.outbox import COPY_BYTES, SENDFILE_FROM_BYTES, Outbox
+from headrace.broker.outbox import DIRECT_FROM_BYTES, SCRATCH_BYTES, Outbox
 from headrace.log.files import OpenFile
 from headrace.log.partition_log import FileSlice
 from headrace.metrics import Counter
@@ -24,7 +24,11 @@ class Sender(asyncio.Protocol):
         self.rooms = 0
         self.breaks = 0
         self.outbox = Outbox(
-            asyncio.get_running_loop(), self.bytes_out, self._on_room, self._on_broken
+            asyncio.get_running_loop(),
+            memoryview(bytearray(SCRATCH_BYTES)),
+            self.bytes_out,
+            self._on_room,
+            self._on_broken,
         )
         self.ready = asyncio.Event()
 
@@ -85,7 +89,7 @@ def file(tmp_path: Path, content: bytes) -> OpenFile:
     return OpenFile(path, os.O_RDONLY)
 
 
-@pytest.mark.parametrize("size", [1, SENDFILE_FROM_BYTES - 1, SENDFILE_FROM_BYTES, 5 * MEGABYTE])
+@pytest.mark.parametrize("size", [1, DIRECT_FROM_BYTES - 1, DIRECT_FROM_BYTES, 5 * MEGABYTE])
 def test_bytes_and_file_stretches_arrive_in_order(
     file: OpenFile, content: bytes, size: int
 ) -> None:
@@ -118,7 +122,7 @@ def test_a_client_that_does_not_read_blocks_and_holds_little(
             sender.outbox.send(pieces)
         assert sender.outbox.is_blocked
         assert not sender.outbox.is_empty
-        assert sender.transport.get_write_buffer_size() <= 2 * COPY_BYTES
+        assert sender.transport.get_write_buffer_size() <= 2 * SCRATCH_BYTES
 
         writer.transport.resume_reading()
         expected = b"head" + content + b"tail"

@@ -372,33 +372,3 @@ def test_a_start_after_a_kill_with_nothing_torn_reports_no_repair(
     with broker_process(tmp_path) as broker:
         assert "repaired" not in broker.stderr_text()
         assert connect(broker.port).values("whole") == [b"one"]
-
-
-def test_checkpoints_beside_appends_and_new_partitions_keep_running_and_stay_true(
-    tmp_path: Path,
-    connect: Callable[..., Any],
-    batch: Callable[..., bytes],
-    until: Callable[..., Any],
-    headrace_command: Callable[..., Any],
-) -> None:
-    """Checkpoints every millisecond: what they share with the writers must not be torn."""
-    checkpoint = tmp_path / "recovery-point-offset-checkpoint"
-    with broker_process(tmp_path, log_flush_offset_checkpoint_interval_ms=1) as broker:
-        wire = connect(broker.port)
-        assert wire.create_topic("busy", 200, index_interval_bytes=0) == 0
-        first = int(time.time() * 1000)
-        for number in range(3_000):
-            # Each batch has a later time, and so an entry in both indexes.
-            data = batch([b"%d" % number], timestamp=first + number)
-            wire.send_batch("busy", 0, data, acks=1)
-            if number % 15 == 0:
-                wire.send_batch("busy", number // 15, data, acks=1)
-        while wire.pipelined:
-            assert wire.receive_ack().error_code == 0
-        assert wire.produce_values("busy", b"synced", partition=199).error_code == 0
-
-        until(lambda: "busy 199 2\n" in checkpoint.read_text(), "the newest is checkpointed", 10)
-        assert broker.terminate() == 0
-        assert "Traceback" not in broker.stderr_text()
-    verified = headrace_command("log", "verify", tmp_path)
-    assert verified.returncode == 0, verified.stdout

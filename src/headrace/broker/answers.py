@@ -13,3 +13,6 @@ class Answer:
     def __init__(self) -> None:
         self.is_ready = False
         self.pieces: tuple[Piece, ...] | list[Piece] = ()
+
+    def cancel(self) -> None:
+        """The client is gone: nobody waits for this any more."""

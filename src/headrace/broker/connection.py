@@ -41,7 +41,11 @@ class Connection(asyncio.BufferedProtocol):
         self._buffer = ReceiveBuffer(service.budget)
         self._answers: deque[Answer] = deque()
         self._outbox = Outbox(
-            service.loop, service.metrics.bytes_out, on_room=self._maybe_go_on, on_broken=self.close
+            service.loop,
+            service.scratch,
+            service.metrics.bytes_out,
+            on_room=self._maybe_go_on,
+            on_broken=self.close,
         )
         self._transport: Any = None
         self._is_paused = False
@@ -72,7 +76,9 @@ class Connection(asyncio.BufferedProtocol):
         if self._memory_timer is not None:
             self._memory_timer.cancel()
         self._outbox.close()
-        self._answers.clear()
+        answers, self._answers = self._answers, deque()
+        for answer in answers:
+            answer.cancel()
         self._buffer.release()
         self._service.dismiss(self)
 
@@ -210,25 +216,38 @@ class Connection(asyncio.BufferedProtocol):
     def _wait_for_memory(self) -> None:
         if self._memory_timer is None and not self._is_closing:
             self._pause()
-            loop = self._service.loop
-            self._memory_timer = loop.call_later(MEMORY_WAIT_SECONDS, self._memory_never_came)
-            self._service.budget.wait(lambda: loop.call_soon(self._memory_came))
+            self._ask_for_memory()
+            self._memory_tick(MEMORY_WAIT_SECONDS)
+
+    def _ask_for_memory(self) -> None:
+        loop = self._service.loop
+        self._service.budget.wait(lambda: loop.call_soon(self._memory_came))
 
     def _memory_came(self) -> None:
         if self._is_closing:
             return
-        if self._buffer.grow():
-            if self._memory_timer is not None:
-                self._memory_timer.cancel()
-                self._memory_timer = None
-            self._maybe_go_on()
-        else:
-            loop = self._service.loop
-            self._service.budget.wait(lambda: loop.call_soon(self._memory_came))
+        if not self._buffer.grow():
+            self._ask_for_memory()
+            return
+        if self._memory_timer is not None:
+            self._memory_timer.cancel()
+            self._memory_timer = None
+        self._maybe_go_on()
 
-    def _memory_never_came(self) -> None:
-        _log.warning("no memory for a large request; closing", extra={"peer": self.peer})
-        self.close()
+    def _memory_tick(self, seconds_left: float) -> None:
+        """Let go those who hold memory and send nothing; at last this client itself."""
+        service = self._service
+        if seconds_left <= 0:
+            _log.warning("no memory for a large request; closing", extra={"peer": self.peer})
+            self.close()
+            return
+        self._memory_timer = service.loop.call_later(1, self._memory_tick, seconds_left - 1)
+        service.drop_stalled()
+
+    @property
+    def is_hoarding(self) -> bool:
+        """It holds memory for a request that is not whole."""
+        return self._buffer.is_grown and self._memory_timer is None
 
     def shrink(self) -> None:
         """Give back buffer memory that a quiet client does not need."""

@@ -50,9 +50,14 @@ class ReceiveBuffer:
             self.start, self.end = 0, unread
         return self.view[self.end :]
 
+    @property
+    def is_grown(self) -> bool:
+        """It holds more than its first size."""
+        return len(self.data) > FIRST_SIZE
+
     def shrink(self) -> None:
         """Go back to the first size if nothing is unread."""
-        if self.start == self.end and len(self.data) > FIRST_SIZE:
+        if self.start == self.end and self.is_grown:
             self._resize(FIRST_SIZE)
 
     def release(self) -> None:

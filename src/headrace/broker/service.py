@@ -16,6 +16,7 @@ from headrace.broker.handlers.fetch import FetchHandler
 from headrace.broker.handlers.produce import ProduceHandler
 from headrace.broker.log_finder import LogFinder
 from headrace.broker.memory import MemoryBudget
+from headrace.broker.outbox import SCRATCH_BYTES
 from headrace.broker.state import Broker, RequestContext
 from headrace.broker.waiting import Waiting
 from headrace.errors import WireError
@@ -24,6 +25,9 @@ from headrace.protocol.codec import decode_request, encode_response
 from headrace.protocol.headers import RequestHeader, response_header
 
 _log = logging.getLogger(__name__)
+
+# A client that sends nothing for this long in the middle of a request has stalled.
+STALLED_MS = 5_000
 
 
 class Service:
@@ -39,6 +43,7 @@ class Service:
         )
         self.max_frame_bytes = settings.int("socket.request.max.bytes")
         self.max_inflight = settings.int("headrace.connection.inflight.requests.max")
+        self.scratch = memoryview(bytearray(SCRATCH_BYTES))
         self.connections: set[Connection] = set()
         self._by_peer: dict[str, int] = {}
         self._tasks: set[asyncio.Task[None]] = set()
@@ -93,6 +98,15 @@ class Service:
                 connection.close()
             elif idle_ms > quiet_ms:
                 connection.shrink()
+
+    def drop_stalled(self) -> None:
+        """Memory is short: let go those who hold some and have sent nothing for a while."""
+        now_ms = self.broker.now_ms()
+        for connection in tuple(self.connections):
+            if connection.is_hoarding and now_ms - connection.last_active_ms > STALLED_MS:
+                facts = {"peer": connection.peer}
+                _log.warning("a large request stalled while memory is short; closing", extra=facts)
+                connection.close()
 
     # --- requests
 

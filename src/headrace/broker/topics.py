@@ -201,6 +201,10 @@ class Topics:
         self.generation += 1
         self._apply_configs()
 
+    def prepare_checkpoint(self) -> Callable[[], None]:
+        """Return what writes the logs' offsets to disk; it may run in another thread."""
+        return self._logs.prepare_checkpoint()
+
     def enforce_retention(self, now_ms: int) -> int:
         """Delete old segments of open logs, and of a few not opened yet; return how many."""
         self._open_some()

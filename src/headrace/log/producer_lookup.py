@@ -19,7 +19,7 @@ if TYPE_CHECKING:
 _STEP_BYTES = 256 * 1024
 # A retry comes within the client's delivery timeout: nobody needs the whole log searched.
 _SEARCHED_BYTES = 64 * 1024 * 1024
-_SEARCHED_SEGMENTS = 2
+_SEARCHED_SEGMENTS = 6  # five batches may each have begun a segment, and a new one follows
 
 
 def complete_entry(log: "PartitionLog", producer_id: int) -> bool:

@@ -158,6 +158,10 @@ def _scan_one(segment: Segment, position: int) -> int:
     end = position + header.size
     if _scan(segment, position, end) != end:
         raise _FaultFoundError
+    # The base offset is outside the checksum; what follows tells when it is wrong.
+    successor = peek_header(os.pread(segment.file.get().fd, HEADER_SIZE, end))
+    if end < segment.size and successor is not None and successor.base_offset <= header.last_offset:
+        raise _FaultFoundError
     return end
 
 

@@ -1,6 +1,8 @@
 """A broker on a temporary directory, and a way to ask it through the wire format."""
 
+import asyncio
 import dataclasses
+import inspect
 import io
 from collections.abc import Callable, Iterator
 from contextlib import closing
@@ -58,6 +60,8 @@ def ask(broker: Broker) -> Ask:
         lifted = decode_request(api_key, version, newest, out.getvalue(), 0)
         context = RequestContext(api_key, version, "client", "127.0.0.1")
         response = api.handler()(lifted, broker, context)
+        if inspect.iscoroutine(response):
+            response = asyncio.run(response)
         raw = encode_response(api_key, version, response)
         answer, size = entity_reader(load_response_schema(api_key, version))(raw, 0)
         assert size == len(raw)

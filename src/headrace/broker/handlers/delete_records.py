@@ -3,6 +3,8 @@
 v2  flexible encoding
 """
 
+import asyncio
+
 from kio.schema.delete_records.v2.request import DeleteRecordsPartition, DeleteRecordsRequest
 from kio.schema.delete_records.v2.response import (
     DeleteRecordsPartitionResult,
@@ -22,11 +24,14 @@ _NO_WATERMARK = i64(-1)
 _HIGH_WATERMARK = -1
 
 
-def handle(
+async def handle(
     request: DeleteRecordsRequest, broker: Broker, context: RequestContext
 ) -> DeleteRecordsResponse:
-    """Move the start of each log to the offset asked for; -1 means the end."""
-    return DeleteRecordsResponse(
+    """Move the start of each log to the offset asked for; -1 means the end.
+
+    The new starts are on disk before the answer: what was deleted does not come back.
+    """
+    response = DeleteRecordsResponse(
         throttle_time=NO_THROTTLE,
         topics=tuple(
             DeleteRecordsTopicResult(
@@ -38,6 +43,8 @@ def handle(
             for topic in request.topics
         ),
     )
+    await asyncio.to_thread(broker.topics.prepare_checkpoint())
+    return response
 
 
 def _delete(

@@ -8,7 +8,9 @@ limits say (KIP-74); the others only what fits.
 """
 
 import asyncio
+import logging
 from collections.abc import Iterable
+from pathlib import Path
 from typing import TYPE_CHECKING, NamedTuple
 
 from kio.schema.errors import ErrorCode
@@ -26,6 +28,8 @@ from headrace.protocol.headers import RequestHeader
 if TYPE_CHECKING:
     from headrace.broker.connection import Connection
     from headrace.broker.service import Service
+
+_log = logging.getLogger(__name__)
 
 VERSIONS = range(4, 19)
 READ_COMMITTED = 1
@@ -106,16 +110,18 @@ class PendingFetch(Answer):
             self._wake()
 
     def _wake(self) -> None:
-        if self._timer is None:
-            return
-        service = self._handler.service
-        self._timer.cancel()
-        self._timer = None
-        service.waiting.remove(self, self._logs)
-        service.metrics.fetch_waiters.value -= 1
-        if self._connection.is_gone:
-            return
-        self._finish(self._handler.harvest(self.request, self.watched, self._has_ids))
+        if self._timer is not None:
+            self.cancel()
+            self._finish(self._handler.harvest(self.request, self.watched, self._has_ids))
+
+    def cancel(self) -> None:
+        """Wait no longer."""
+        if self._timer is not None:
+            service = self._handler.service
+            self._timer.cancel()
+            self._timer = None
+            service.waiting.remove(self, self._logs)
+            service.metrics.fetch_waiters.value -= 1
 
     def _finish(self, harvest: _Harvest) -> None:
         found = harvest.found
@@ -187,6 +193,7 @@ class FetchHandler:
     def __init__(self, service: "Service") -> None:
         self.service = service
         self._finder = service.finder
+        self._reported: set[tuple[Path, int]] = set()
         self._max_bytes = service.broker.settings.int("fetch.max.bytes")
 
     def handle(
@@ -295,7 +302,14 @@ class FetchHandler:
         start = end = _UNKNOWN
         if isinstance(error, CorruptBatchError):
             metrics.corrupt_reads.value += 1
+            self._report_damage(error)
         elif isinstance(error, OffsetOutOfRangeError):
             start, end = error.start, error.end
         head = PartitionHead(one.partition, code, end, end, start)
         return _Found(one, head, [], 0)
+
+    def _report_damage(self, error: CorruptBatchError) -> None:
+        place = (error.path, error.position)
+        if place not in self._reported:
+            self._reported.add(place)
+            _log.error("damaged batch, not served: %s", error)

@@ -284,12 +284,13 @@ class ProduceHandler:
             if header.attributes & TRANSACTIONAL_BIT:
                 raise UnexpectedTransactionError("the batch is in no transaction known here")
             result = log.stage(batch, header, self._broker.now_ms())
-        except InvalidTimestampError as error:
-            error.record_index = _first_outside(batch, error)
-            self._metrics.count_error(0, code_for(error))
-            return _Entry(partition, log, None, error)
         except HeadraceError as error:
+            if isinstance(error, InvalidTimestampError):
+                error.record_index = _first_outside(batch, error)
             self._metrics.count_error(0, code_for(error))
+            # Its frames hold the batch and what was decompressed of it; the answer does not
+            # need them, and the collector runs rarely.
+            error.__traceback__ = error.__context__ = None
             return _Entry(partition, log, None, error)
         if not result.is_duplicate:
             self._committer.stage(log, len(batch))
