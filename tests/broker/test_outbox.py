@@ -8,7 +8,7 @@ import pytest
 import uvloop
 
 from headrace.broker.answers import Piece
-from headrace.broker.outbox import DIRECT_FROM_BYTES, SCRATCH_BYTES, Outbox
+from headrace.broker.outbox import DIRECT_FROM_BYTES, SCRATCH_BYTES, Outbox, Scratch
 from headrace.log.files import OpenFile
 from headrace.log.partition_log import FileSlice
 from headrace.metrics import Counter
@@ -25,7 +25,7 @@ class Sender(asyncio.Protocol):
         self.breaks = 0
         self.outbox = Outbox(
             asyncio.get_running_loop(),
-            memoryview(bytearray(SCRATCH_BYTES)),
+            Scratch(),
             self.bytes_out,
             self._on_room,
             self._on_broken,
@@ -176,3 +176,26 @@ def test_a_client_that_goes_away_while_a_file_is_sent_leaves_no_descriptor(
         assert sender.outbox.is_empty
 
     run(scenario)
+
+
+def test_what_was_just_read_is_not_read_again(
+    file: OpenFile, content: bytes, monkeypatch: pytest.MonkeyPatch
+) -> None:
+    scratch = Scratch()
+    assert bytes(scratch.load(file, 10, 1000)) == content[10:1010]
+    monkeypatch.setattr(os, "preadv", lambda *_: pytest.fail("read again"))
+
+    assert bytes(scratch.load(file, 10, 1000)) == content[10:1010]
+    assert bytes(scratch.load(file, 10, 500)) == content[10:510]
+
+
+def test_another_place_or_file_is_read_anew(file: OpenFile, content: bytes, tmp_path: Path) -> None:
+    scratch = Scratch()
+    other_path = tmp_path / "other"
+    other_path.write_bytes(b"o" * 2000)
+    other = OpenFile(other_path, os.O_RDONLY)
+    scratch.load(file, 10, 1000)
+
+    assert bytes(scratch.load(file, 11, 1000)) == content[11:1011]
+    assert bytes(scratch.load(file, 11, 2000)) == content[11:2011]
+    assert bytes(scratch.load(other, 11, 1000)) == b"o" * 1000

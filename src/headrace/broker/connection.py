@@ -23,8 +23,8 @@ if TYPE_CHECKING:
 
 _log = logging.getLogger(__name__)
 
-# The shortest request: key, version, correlation id and a null client id.
-MIN_FRAME_BYTES = 10
+# The shortest request: its size, key, version, correlation id and a null client id.
+MIN_FRAME_BYTES = 14
 # A client that waits this long for memory to take its request in is let go.
 MEMORY_WAIT_SECONDS = 30.0
 
@@ -104,39 +104,32 @@ class Connection(asyncio.BufferedProtocol):
 
     # --- requests
 
-    @property
-    def view(self) -> memoryview:
-        """The receive buffer, for batches that lie in it."""
-        return self._buffer.view
-
     def _take_requests(self) -> None:
-        self._serve_buffered()
-        if not self._is_closing and not self._buffer.grow():
-            self._wait_for_memory()
-
-    def _serve_buffered(self) -> None:
+        """Serve the whole requests in the buffer, then see to room for the next."""
         buffer = self._buffer
         service = self._service
-        limit = service.max_frame_bytes
-        self.last_active_ms = service.broker.now_ms()
+        self.last_active_ms = now_ms = service.broker.now_ms()
         try:
             while not self._is_closing:
-                start, end = buffer.start, buffer.end
-                if end - start < 4:
+                start = buffer.start
+                available = buffer.end - start
+                if available < 4:
                     buffer.wanted = 0
                     break
                 if len(self._answers) >= service.max_inflight or self._outbox.is_blocked:
                     self._pause()
                     break
-                (size,) = INT32.unpack_from(buffer.data, start)
-                if not MIN_FRAME_BYTES <= size <= limit:
-                    raise WireError(f"request of {size} bytes; socket.request.max.bytes is {limit}")
-                frame_end = start + 4 + size
-                if frame_end > end:
-                    buffer.wanted = 4 + size
+                size = INT32.unpack_from(buffer.data, start)[0] + 4
+                if size > available or size < MIN_FRAME_BYTES:
+                    self._check_size(size - 4)
+                    buffer.wanted = size
                     break
-                buffer.start = frame_end
-                self._serve_frame(start + 4, frame_end)
+                end = buffer.start = start + size
+                shaped = self.shapes.match(buffer.data, start + 4, end)
+                if shaped is not None:
+                    service.produce.handle_shaped(self, shaped, buffer.view, now_ms)
+                else:
+                    self._serve(start + 4, end)
         except WireError as error:
             service.metrics.wire_errors.value += 1
             _log.info("bad request; closing", extra={"peer": self.peer, "reason": str(error)})
@@ -145,16 +138,18 @@ class Connection(asyncio.BufferedProtocol):
             # A defect of ours: the connection goes, the broker stays.
             _log.exception("request failed; closing", extra={"peer": self.peer})
             self.close()
+        if buffer.wanted > len(buffer.data) and not self._is_closing and not buffer.grow():
+            self._wait_for_memory()
 
-    def _serve_frame(self, start: int, end: int) -> None:
-        view = self._buffer.view
-        shaped = self.shapes.match(view, start, end)
-        if shaped is not None:
-            self._service.produce.handle_shaped(self, shaped)
-            return
-        header = read_request_header(view, start, end)
+    def _check_size(self, size: int) -> None:
+        limit = self._service.max_frame_bytes
+        if not MIN_FRAME_BYTES <= size + 4 <= limit + 4:
+            raise WireError(f"request of {size} bytes; socket.request.max.bytes is {limit}")
+
+    def _serve(self, start: int, end: int) -> None:
+        header = read_request_header(self._buffer.data, start, end)
         self._service.metrics.requests[header.api_key] += 1
-        self._service.serve(self, view, start, end, header)
+        self._service.serve(self, self._buffer, start, end, header)
 
     # --- answers
 

@@ -21,6 +21,7 @@ from collections.abc import Callable, Iterable
 from typing import Any
 
 from headrace.broker.answers import Piece
+from headrace.log.files import OpenFile
 from headrace.log.partition_log import FileSlice
 from headrace.metrics import Counter
 
@@ -34,35 +35,57 @@ SCRATCH_BYTES = 1024 * 1024
 HIGH_WATER_BYTES = 512 * 1024
 
 
+class Scratch:
+    """One buffer for all files on their way out; its content is good until the next `load`.
+
+    It remembers what it holds: consumers that follow the same log at the same pace are
+    served from one read. Logs only grow, so bytes once read stay true.
+    """
+
+    __slots__ = ("_file", "_position", "_size", "_view")
+
+    def __init__(self) -> None:
+        self._view = memoryview(bytearray(SCRATCH_BYTES))
+        self._file: OpenFile | None = None
+        self._position = self._size = 0
+
+    def load(self, file: OpenFile, position: int, size: int) -> memoryview:
+        """Return these bytes of the file; fewer where it ends early."""
+        part = self._view[:size]
+        if file is self._file and position == self._position and size <= self._size:
+            return part
+        self._file = None
+        self._size = os.preadv(file.fd, [part], position)
+        self._file, self._position = file, position
+        return part[: self._size]
+
+
 class Outbox:
     """Owned by one connection; event-loop thread only."""
 
     __slots__ = ("_bytes_out", "_is_full", "_is_waiting", "_loop", "_on_broken", "_on_room",
-                 "_pieces", "_scratch", "_socket", "_transport")  # fmt: skip
+                 "_pieces", "_scratch", "_socket", "_transport",
+                 "is_blocked")  # fmt: skip
 
     def __init__(
         self,
         loop: asyncio.AbstractEventLoop,
-        scratch: memoryview,
+        scratch: Scratch,
         bytes_out: Counter,
         on_room: Callable[[], None],
         on_broken: Callable[[], None],
     ) -> None:
         self._loop = loop
-        self._scratch = scratch  # of SCRATCH_BYTES; its content is nobody's between two calls
+        self._scratch = scratch
         self._bytes_out = bytes_out
         self._on_room = on_room
         self._on_broken = on_broken
         self._pieces: deque[Piece] = deque()
         self._transport: Any = None
         self._socket: socket.socket | None = None
+        self.is_blocked = False  # the client does not take what it is sent: one of the next two
         self._is_full = False  # the transport's buffer is over its high-water mark
         self._is_waiting = False  # the socket is full
-
-    @property
-    def is_blocked(self) -> bool:
-        """The client does not take what it is sent."""
-        return self._is_full or self._is_waiting
 
     @property
     def is_empty(self) -> bool:
@@ -88,15 +111,17 @@ class Outbox:
     def send(self, pieces: Iterable[Piece]) -> None:
         """Send `pieces` behind everything before them."""
         self._pieces.extend(pieces)
-        self._pump()
+        if not self.is_blocked:
+            self._pump()
 
     def pause(self) -> None:
         """The transport has enough."""
-        self._is_full = True
+        self._is_full = self.is_blocked = True
 
     def resume(self) -> None:
         """The transport's buffer is empty again."""
         self._is_full = False
+        self.is_blocked = self._is_waiting
         self._pump()
         if not self.is_blocked:
             self._on_room()
@@ -104,7 +129,7 @@ class Outbox:
     def _pump(self) -> None:
         pieces = self._pieces
         sent = 0
-        while pieces and self._transport is not None and not self._is_full and not self._is_waiting:
+        while pieces and self._transport is not None and not self.is_blocked:
             piece = pieces.popleft()
             if isinstance(piece, FileSlice):
                 if self._may_send_directly(piece):
@@ -176,8 +201,8 @@ class Outbox:
                 head = head[sent:]
             while left and not head:
                 size = min(left, SCRATCH_BYTES)
-                part = self._scratch[:size]
-                if os.preadv(file.fd, [part], position) < size:
+                part = self._scratch.load(file, position, size)
+                if len(part) < size:
                     _log.error("%s ended early", file.path)
                     self._on_broken()
                     return
@@ -198,11 +223,12 @@ class Outbox:
         if head:
             self._pieces.appendleft(head)
         if head or left:
-            self._is_waiting = True
+            self._is_waiting = self.is_blocked = True
             self._loop.add_writer(self._socket.fileno(), self._on_writable)
 
     def _on_writable(self) -> None:
         self._is_waiting = False
+        self.is_blocked = self._is_full
         if self._socket is not None:
             self._loop.remove_writer(self._socket.fileno())
         self._pump()

@@ -16,7 +16,8 @@ from headrace.broker.handlers.fetch import FetchHandler
 from headrace.broker.handlers.produce import ProduceHandler
 from headrace.broker.log_finder import LogFinder
 from headrace.broker.memory import MemoryBudget
-from headrace.broker.outbox import SCRATCH_BYTES
+from headrace.broker.outbox import Scratch
+from headrace.broker.receive_buffer import ReceiveBuffer
 from headrace.broker.state import Broker, RequestContext
 from headrace.broker.waiting import Waiting
 from headrace.errors import WireError
@@ -43,7 +44,7 @@ class Service:
         )
         self.max_frame_bytes = settings.int("socket.request.max.bytes")
         self.max_inflight = settings.int("headrace.connection.inflight.requests.max")
-        self.scratch = memoryview(bytearray(SCRATCH_BYTES))
+        self.scratch = Scratch()
         self.connections: set[Connection] = set()
         self._by_peer: dict[str, int] = {}
         self._tasks: set[asyncio.Task[None]] = set()
@@ -111,7 +112,12 @@ class Service:
     # --- requests
 
     def serve(
-        self, connection: Connection, view: memoryview, start: int, end: int, header: RequestHeader
+        self,
+        connection: Connection,
+        buffer: ReceiveBuffer,
+        start: int,
+        end: int,
+        header: RequestHeader,
     ) -> None:
         """Hand a request to its handler and see to its answer."""
         api = APIS.get(header.api_key)
@@ -123,11 +129,11 @@ class Service:
                 return
             raise WireError(f"{api.name} v{header.api_version} is not served")
         if api.key == PRODUCE:
-            self.produce.handle(connection, view, start, end, header)
+            self.produce.handle(connection, buffer, start, end, header)
         elif api.key == FETCH:
-            self.fetch.handle(connection, view, end, header)
+            self.fetch.handle(connection, buffer.data, end, header)
         else:
-            self._serve_cold(connection, bytes(view[header.body : end]), api, header)
+            self._serve_cold(connection, bytes(buffer.view[header.body : end]), api, header)
 
     def _serve_cold(
         self, connection: Connection, body: bytes, api: Api, header: RequestHeader

@@ -30,6 +30,7 @@ from headrace.records.batch import NO_TIMESTAMP, BatchHeader, stamp, stamp_appen
 
 _MAX_HINTS = 16
 _OFFSET_BYTES = 8
+_new_tuple = tuple.__new__
 _BASE_OFFSET = attrgetter("base_offset")
 
 
@@ -162,7 +163,8 @@ class PartitionLog:
         self._staged_bytes += size
         if max_timestamp > self._staged_max_timestamp:
             self._staged_max_timestamp = max_timestamp
-        return AppendResult(base_offset, last_offset, append_time, False)
+        # Past AppendResult's own constructor: this runs once for every batch there is.
+        return _new_tuple(AppendResult, (base_offset, last_offset, append_time, False))
 
     def _refuse_timestamp(self, base_timestamp: int, max_timestamp: int, now_ms: int) -> None:
         earliest = now_ms - self._config.timestamp_before_max_ms

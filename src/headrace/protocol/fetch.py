@@ -27,6 +27,7 @@ FLEXIBLE_FROM = 12
 TOPIC_IDS_FROM = 13
 SESSIONS_FROM = 7
 _ID_SIZE = 16
+_new_tuple = tuple.__new__
 
 # max wait, min bytes, max bytes, isolation level
 _LIMITS = Struct(">iiib")
@@ -35,6 +36,10 @@ _SESSION = Struct(">ii")
 _PARTITION = {
     4: Struct(">iqi"), 5: Struct(">iqqi"), 9: Struct(">iiqqi"), 12: Struct(">iiqiqi"),
 }  # fmt: skip
+_PARTITION_OF_VERSION = [
+    _PARTITION[max((start for start in _PARTITION if start <= version), default=4)]
+    for version in range(19)
+]
 
 
 class FetchPartition(NamedTuple):
@@ -108,7 +113,7 @@ def _read_topics(
     buffer: Buffer, position: int, end: int, version: int
 ) -> tuple[list[tuple[bytes, list[FetchPartition]]], int]:
     is_flexible = version >= FLEXIBLE_FROM
-    layout = _PARTITION[max(start for start in _PARTITION if start <= version)]
+    layout = _PARTITION_OF_VERSION[version]
     topic_count, position = read_array_length(buffer, position, end, is_compact=is_flexible)
     topics = []
     for _ in range(topic_count):
@@ -121,9 +126,11 @@ def _read_topics(
             values = layout.unpack_from(buffer, position)
             position += layout.size
             if version >= 9:
-                partitions.append(FetchPartition(values[0], values[1], values[2], values[-1]))
+                asked = (values[0], values[1], values[2], values[-1])
             else:
-                partitions.append(FetchPartition(values[0], -1, values[1], values[-1]))
+                asked = (values[0], -1, values[1], values[-1])
+            # Past FetchPartition's own constructor: a request may name thousands.
+            partitions.append(_new_tuple(FetchPartition, asked))
             if is_flexible:
                 position = skip_tags(buffer, position, end)
         if is_flexible:

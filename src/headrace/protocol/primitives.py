@@ -125,6 +125,8 @@ def read_array_length(
 
 def skip_tags(buffer: Buffer, position: int, end: int) -> int:
     """Skip the tagged fields that end every flexible structure."""
+    if position < end and buffer[position] == 0:
+        return position + 1  # nearly always there are none
     count, position = read_uvarint(buffer, position, end)
     for _ in range(count):
         _, position = read_uvarint(buffer, position, end)

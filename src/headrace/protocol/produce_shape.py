@@ -6,9 +6,8 @@ one partition into a request, so that nearly all of its requests are like that.
 """
 
 from struct import Struct
-from typing import NamedTuple
 
-from headrace.protocol.primitives import INT32, Buffer, read_uvarint, write_array_length
+from headrace.protocol.primitives import INT32, read_uvarint, write_array_length
 from headrace.protocol.produce import (
     FLEXIBLE_FROM,
     NO_ERRORS_V8,
@@ -22,18 +21,29 @@ from headrace.protocol.produce import (
 MAX_SHAPES = 16
 _START = Struct(">ii")  # API key and version, correlation id
 _BETWEEN_AT = _START.size
+_PARTITION_AND_SIZE = Struct(">ii")
+_PARTITION_AND_VARINT = Struct(">iBBB")
+_PARTITION_SIZE = 4
+_MIN_REST = 8  # partition and a size, or the shortest varint and the three bytes at the end
 _FLEXIBLE_END = b"\0\0\0"  # no tagged fields in partition, topic and request
+
+
+# A request of known shape: shape, correlation id, partition, start and end of its one batch.
+# A plain tuple: there is one for every request, and naming its fields takes longer than the rest.
+ShapedRequest = tuple["ProduceShape", int, int, int, int]
 
 
 class ProduceShape:
     """What requests for one topic have in common."""
 
-    __slots__ = ("_head", "_pack", "_size", "_tail", "acks", "is_flexible", "start", "topic",
-                 "version")  # fmt: skip
+    __slots__ = ("_first", "_head", "_is_flexible", "_pack", "_position", "_size", "_tail", "acks",
+                 "between", "topic", "version")  # fmt: skip
 
-    def __init__(self, start: int, version: int, acks: int, topic: bytes) -> None:
-        self.is_flexible = is_flexible = version >= FLEXIBLE_FROM
-        self.start = start  # API key and version, as one number
+    def __init__(self, first: int, between: bytes, version: int, acks: int, topic: bytes) -> None:
+        self._is_flexible = is_flexible = version >= FLEXIBLE_FROM
+        self._first = first  # API key and version, as one number
+        self.between = between
+        self._position = _BETWEEN_AT + len(between)
         self.version = version
         self.acks = acks
         self.topic = topic
@@ -48,6 +58,33 @@ class ProduceShape:
         struct = Struct(f">ii{len(self._head)}s{numbers}{len(self._tail)}s")
         self._pack = struct.pack
         self._size = struct.size - 4
+
+    def match(self, data: bytearray, start: int, end: int) -> ShapedRequest | None:
+        """Read the request at `start`, known to have `between`, if the rest fits too."""
+        position = start + self._position
+        if position + _MIN_REST > end:
+            return None
+        first, correlation_id = _START.unpack_from(data, start)
+        if self._is_flexible:
+            partition, byte0, byte1, byte2 = _PARTITION_AND_VARINT.unpack_from(data, position)
+            if byte0 < 0x80:
+                size, position = byte0, position + 5
+            elif byte1 < 0x80:
+                size, position = byte0 & 0x7F | byte1 << 7, position + 6
+            elif byte2 < 0x80:
+                size, position = byte0 & 0x7F | (byte1 & 0x7F) << 7 | byte2 << 14, position + 7
+            else:
+                size, position = read_uvarint(data, position + 4, end)
+            stop = position + size - 1
+            is_whole = stop + 3 == end and data.startswith(_FLEXIBLE_END, stop)
+        else:
+            partition, size = _PARTITION_AND_SIZE.unpack_from(data, position)
+            position += 8
+            stop = position + size
+            is_whole = stop == end
+        if not is_whole or stop <= position or first != self._first:
+            return None
+        return self, correlation_id, partition, position, stop
 
     def write_success(
         self,
@@ -69,27 +106,16 @@ class ProduceShape:
         )  # fmt: skip
 
 
-class ShapedRequest(NamedTuple):
-    """A request that has a known shape: one batch, at [start, end), for one partition."""
-
-    shape: ProduceShape
-    correlation_id: int
-    partition: int
-    start: int
-    end: int
-
-
 class ProduceShapes:
-    """The shapes one connection has sent."""
+    """The shapes one connection has sent, the last one used first."""
 
-    __slots__ = ("_by_between", "_lengths")
+    __slots__ = ("_shapes",)
 
     def __init__(self) -> None:
-        self._by_between: dict[bytes, ProduceShape] = {}
-        self._lengths: list[int] = []
+        self._shapes: list[ProduceShape] = []
 
     def learn(
-        self, buffer: Buffer, start: int, end: int, version: int, request: ProduceRequest
+        self, data: bytearray, start: int, end: int, version: int, request: ProduceRequest
     ) -> None:
         """Remember the shape of a request that later ones are likely to repeat."""
         if request.transactional_id is not None or len(request.topics) != 1:
@@ -100,38 +126,18 @@ class ProduceShapes:
         span = spans[0]
         is_compact = version >= FLEXIBLE_FROM
         prefix = len(write_array_length(span.end - span.start, is_compact=is_compact))
-        between = bytes(buffer[start + _BETWEEN_AT : span.start - prefix - 4])
-        if len(self._by_between) >= MAX_SHAPES:
-            self._by_between.clear()
-            self._lengths.clear()
-        start_number = INT32.unpack_from(buffer, start)[0]
-        self._by_between[between] = ProduceShape(start_number, version, request.acks, topic)
-        if len(between) not in self._lengths:
-            self._lengths.append(len(between))
-        if self.match(buffer, start, end) is None:
-            del self._by_between[between]  # e.g. tagged fields that this does not read
+        between = bytes(data[start + _BETWEEN_AT : span.start - prefix - _PARTITION_SIZE])
+        first = INT32.unpack_from(data, start)[0]
+        shape = ProduceShape(first, between, version, request.acks, topic)
+        if shape.match(data, start, end) is not None:  # not so e.g. with tagged fields
+            self._shapes.insert(0, shape)
+            del self._shapes[MAX_SHAPES:]
 
-    def match(self, buffer: Buffer, start: int, end: int) -> ShapedRequest | None:
+    def match(self, data: bytearray, start: int, end: int) -> ShapedRequest | None:
         """Return the request at `start` when it has a known shape."""
-        for length in self._lengths:
-            position = start + _BETWEEN_AT + length
-            shape = self._by_between.get(bytes(buffer[start + _BETWEEN_AT : position]))
-            if shape is None or position + 9 > end:
-                continue
-            first, correlation_id = _START.unpack_from(buffer, start)
-            if first != shape.start:
-                return None
-            (partition,) = INT32.unpack_from(buffer, position)
-            position += 4
-            if shape.is_flexible:
-                size, position = read_uvarint(buffer, position, end)
-                stop = position + size - 1
-                is_whole = stop + 3 == end and bytes(buffer[stop:end]) == _FLEXIBLE_END
-            else:
-                stop = position + 4 + INT32.unpack_from(buffer, position)[0]
-                position += 4
-                is_whole = stop == end
-            if not is_whole or stop <= position:
-                return None
-            return ShapedRequest(shape, correlation_id, partition, position, stop)
+        for at, shape in enumerate(self._shapes):
+            if data.startswith(shape.between, start + _BETWEEN_AT):
+                if at:
+                    self._shapes.insert(0, self._shapes.pop(at))
+                return shape.match(data, start, end)
         return None

@@ -30,12 +30,10 @@ TRANSACTIONAL_BIT = 0x10
 CONTROL_BIT = 0x20
 DELETE_HORIZON_BIT = 0x40
 
-_BASE_OFFSET = struct.Struct(">q")
-_LEADER_EPOCH = struct.Struct(">i")
+_PLACE = struct.Struct(">qii")  # base offset, batch length, leader epoch
 _CRC_AND_ATTRIBUTES = struct.Struct(">Ih")
 _ATTRIBUTES = struct.Struct(">h")
 _TIMESTAMP = struct.Struct(">q")
-_LEADER_EPOCH_AT = 12
 _CRC_AT = 17
 _ATTRIBUTES_AT = 21
 _MAX_TIMESTAMP_AT = 35
@@ -125,8 +123,7 @@ def crc_is_valid(batch: Buffer) -> bool:
 
 def stamp(batch: Buffer, base_offset: int, leader_epoch: int) -> None:
     """Give the batch its place in a log; the checksum stays true."""
-    _BASE_OFFSET.pack_into(batch, 0, base_offset)
-    _LEADER_EPOCH.pack_into(batch, _LEADER_EPOCH_AT, leader_epoch)
+    _PLACE.pack_into(batch, 0, base_offset, len(batch) - LENGTH_PREFIX_SIZE, leader_epoch)
 
 
 def stamp_append_time(batch: Buffer, now_ms: int) -> None:

@@ -197,10 +197,10 @@ class FetchHandler:
         self._max_bytes = service.broker.settings.int("fetch.max.bytes")
 
     def handle(
-        self, connection: "Connection", view: memoryview, end: int, header: RequestHeader
+        self, connection: "Connection", data: bytearray, end: int, header: RequestHeader
     ) -> None:
         """Serve one request."""
-        request = fetch.read_request(view, header.body, end, header.api_version)
+        request = fetch.read_request(data, header.body, end, header.api_version)
         # What was produced before, on any connection, can be read now.
         self.service.committer.flush()
         has_ids = header.api_version >= fetch.TOPIC_IDS_FROM

@@ -1,0 +1,190 @@
+"""Produce requests on their way: staged, then written, then perhaps synced, then answered."""
+
+from typing import TYPE_CHECKING, NamedTuple
+
+from headrace.broker.answers import Answer
+from headrace.broker.committer import Failures
+from headrace.broker.durability import DiskSync
+from headrace.broker.error_codes import code_for
+from headrace.errors import HeadraceError, StorageWriteError
+from headrace.log.partition_log import AppendResult, PartitionLog
+from headrace.protocol import produce
+from headrace.protocol.produce import PartitionResult
+from headrace.protocol.produce_shape import ProduceShape
+
+if TYPE_CHECKING:
+    from headrace.broker.connection import Connection
+
+ACKS_NONE, ACKS_LEADER, ACKS_ALL = 0, 1, -1
+
+
+class Entry(NamedTuple):
+    """One partition of a request: where its batch went, or why not."""
+
+    partition: int
+    log: PartitionLog | None
+    result: AppendResult | None
+    error: HeadraceError | None
+    code: int = 0
+
+
+def result_of(entry: Entry) -> PartitionResult:
+    """What to tell the client about one partition."""
+    error, log = entry.error, entry.log
+    log_start_offset = -1 if log is None else log.log_start_offset
+    if error is not None:
+        return PartitionResult(
+            entry.partition,
+            code_for(error),
+            log_start_offset=log_start_offset,
+            error_message=str(error),
+            record_index=getattr(error, "record_index", -1),
+        )
+    if entry.result is None:
+        return PartitionResult(entry.partition, entry.code)
+    result = entry.result
+    return PartitionResult(
+        entry.partition, 0, result.base_offset, result.log_append_time, log_start_offset
+    )
+
+
+class ShapedProduce(Answer):
+    """The common case: one batch for one partition, in a request like those before it."""
+
+    __slots__ = ("_connection", "_correlation_id", "_partition", "_shape", "error", "log", "result",
+                 "sync")  # fmt: skip
+
+    def __init__(
+        self,
+        connection: "Connection",
+        shape: ProduceShape,
+        correlation_id: int,
+        partition: int,
+    ) -> None:
+        self.is_ready = False
+        self.pieces = ()
+        self._connection = connection
+        self._shape = shape
+        self._correlation_id = correlation_id
+        self._partition = partition
+        self.log: PartitionLog | None = None
+        self.result: AppendResult | None = None
+        self.error: HeadraceError | None = None
+        self.sync: DiskSync | None = None  # what must have synced the log before the answer
+
+    def on_commit(self, failures: Failures) -> None:
+        """The batch is in its file, unless its log failed."""
+        connection = self._connection
+        connection.has_staged_views = False
+        log, result = self.log, self.result
+        if log is None or result is None or self.error is not None:
+            self._refuse()
+            return
+        if failures and log in failures:
+            self.error = failures[log]
+            self._refuse()
+            return
+        if self.sync is not None and result.last_offset >= log.recovery_point:
+            self.sync.wait(log, self._on_sync)
+            return
+        shape = self._shape
+        if shape.acks:
+            self.pieces = (
+                shape.write_success(
+                    self._correlation_id,
+                    self._partition,
+                    result.base_offset,
+                    result.log_append_time,
+                    log.log_start_offset,
+                ),
+            )
+            connection.complete(self)
+
+    def _on_sync(self, failure: StorageWriteError | None) -> None:
+        self.error = failure
+        self.sync = None
+        self.on_commit({})
+
+    def _refuse(self) -> None:
+        shape = self._shape
+        if shape.acks == ACKS_NONE:
+            # Nobody reads an answer; a closed connection is how Kafka tells.
+            self._connection.close()
+            return
+        entry = Entry(self._partition, self.log, None, self.error)
+        topics = [(shape.topic, [result_of(entry)])]
+        self.pieces = (produce.write_response(shape.version, self._correlation_id, topics),)
+        self._connection.complete(self)
+
+
+class PendingProduce(Answer):
+    """The general case: any number of partitions."""
+
+    __slots__ = ("_acks", "_connection", "_correlation_id", "_sync", "_syncs_left", "_topics",
+                 "_version")  # fmt: skip
+
+    def __init__(
+        self,
+        connection: "Connection",
+        correlation_id: int,
+        version: int,
+        acks: int,
+        topics: list[tuple[bytes, list[Entry]]],
+        sync: DiskSync | None,
+    ) -> None:
+        self.is_ready = False
+        self.pieces = ()
+        self._connection = connection
+        self._correlation_id = correlation_id
+        self._version = version
+        self._acks = acks
+        self._topics = topics
+        self._sync = sync
+        self._syncs_left = 0
+
+    def on_commit(self, failures: Failures) -> None:
+        """The batches are in their files, except in the logs that failed."""
+        self._connection.has_staged_views = False
+        if failures:
+            self._mark(failures)
+        if self._sync is None:
+            self._finish()
+        else:
+            self._wait_for_disk(self._sync)
+
+    def _mark(self, failures: Failures) -> None:
+        for _, entries in self._topics:
+            for at, entry in enumerate(entries):
+                if entry.error is None and entry.log in failures:
+                    entries[at] = Entry(entry.partition, entry.log, None, failures[entry.log])
+
+    def _wait_for_disk(self, sync: DiskSync) -> None:
+        waiting = [
+            entry.log
+            for _, entries in self._topics
+            for entry in entries
+            if entry.log is not None
+            and entry.result is not None
+            and entry.result.last_offset >= entry.log.recovery_point
+        ]
+        self._syncs_left = len(waiting)
+        if not waiting:
+            self._finish()
+        for log in waiting:
+            sync.wait(log, self._on_sync)
+
+    def _on_sync(self, failure: StorageWriteError | None) -> None:
+        if failure is not None and self._sync is not None:
+            self._mark(self._sync.failed)
+        self._syncs_left -= 1
+        if not self._syncs_left:
+            self._finish()
+
+    def _finish(self) -> None:
+        if self._acks == ACKS_NONE:
+            if any(entry.error for _, entries in self._topics for entry in entries):
+                self._connection.close()
+            return
+        topics = [(topic, [result_of(one) for one in entries]) for topic, entries in self._topics]
+        self.pieces = (produce.write_response(self._version, self._correlation_id, topics),)
+        self._connection.complete(self)
