@@ -73,6 +73,7 @@ class Housekeeping:
         service.metrics.segments_deleted.value += deleted
 
     def _sweep(self) -> None:
+        self._service.broker.topics.open_some()
         self._service.sweep_idle(self._service.broker.now_ms(), _QUIET_MS)
 
     def _flush_due(self) -> None:

@@ -38,7 +38,7 @@ from headrace.model import Topic, TopicPartition
 from headrace.settings.broker_settings import BrokerSettings
 
 # Opening a log takes about 1 ms, and nobody else is served meanwhile.
-LOGS_OPENED_PER_RETENTION = 50
+LOGS_OPENED_AT_ONCE = 20
 
 _log = logging.getLogger(__name__)
 
@@ -206,8 +206,7 @@ class Topics:
         return self._logs.prepare_checkpoint()
 
     def enforce_retention(self, now_ms: int) -> int:
-        """Delete old segments of open logs, and of a few not opened yet; return how many."""
-        self._open_some()
+        """Delete old segments of the logs that are open; return how many. See `open_some`."""
         deleted = 0
         for log in self._open_logs():
             try:
@@ -217,9 +216,10 @@ class Topics:
                 _log.warning("retention failed: %s", error, extra=facts)
         return deleted
 
-    def _open_some(self) -> None:
+    def open_some(self) -> None:
+        """Open a few logs nobody has used since the start, so that retention reaches them too."""
         opened = 0
-        while self._not_yet_opened and opened < LOGS_OPENED_PER_RETENTION:
+        while self._not_yet_opened and opened < LOGS_OPENED_AT_ONCE:
             partition = self._not_yet_opened.popleft()
             if not (self._logs.path / str(partition)).is_dir():
                 continue
