@@ -1,6 +1,7 @@
 """The broker's life: open the data directory, listen, keep house, drain, close."""
 
 import asyncio
+import contextlib
 import errno
 import logging
 import os
@@ -185,6 +186,8 @@ def _bind(listener: Listener, backlog: int) -> socket.socket:
     bound = socket.socket(family, socket.SOCK_STREAM)
     try:
         bound.setsockopt(socket.SOL_SOCKET, socket.SO_REUSEADDR, 1)
+        if not listener.is_public:
+            _skip_congestion_control(bound)
         bound.bind((listener.host, listener.port))
         bound.listen(backlog)
         bound.setblocking(False)
@@ -192,6 +195,15 @@ def _bind(listener: Listener, backlog: int) -> socket.socket:
         bound.close()
         raise _bind_error(listener, error) from error
     return bound
+
+
+def _skip_congestion_control(bound: socket.socket) -> None:
+    """On one machine nothing can be congested: what paces (BBR) only costs time.
+
+    Accepted connections inherit it. Reno is the one algorithm every Linux has and allows.
+    """
+    with contextlib.suppress(OSError):
+        bound.setsockopt(socket.IPPROTO_TCP, socket.TCP_CONGESTION, b"reno")
 
 
 def _bind_error(listener: Listener, error: OSError) -> ConfigError:
