@@ -124,3 +124,35 @@ def test_what_is_staged_after_a_flush_in_the_same_turn_is_committed_too(
     end_turn(loop)
 
     assert (log.commits, request.failures) == (1, [{}])
+
+
+def test_a_lone_request_is_committed_as_soon_as_it_is_read(
+    loop: asyncio.AbstractEventLoop,
+) -> None:
+    committer, log, request = a_committer(loop), FakeLog(), Request()
+    committer.stage(log, 1)
+    committer.add(request)
+
+    committer.read_ends()
+
+    assert (log.commits, request.failures) == (1, [{}])
+
+
+def test_after_a_turn_with_several_requests_the_next_ones_wait_for_each_other(
+    loop: asyncio.AbstractEventLoop,
+) -> None:
+    committer, log = a_committer(loop), FakeLog()
+    for _ in range(2):
+        committer.stage(log, 1)
+        committer.add(Request())
+        committer.read_ends()
+    end_turn(loop)
+    commits = log.commits
+
+    committer.stage(log, 1)
+    committer.add(Request())
+    committer.read_ends()
+
+    assert log.commits == commits
+    end_turn(loop)
+    assert log.commits == commits + 1

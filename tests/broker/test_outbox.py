@@ -8,7 +8,7 @@ import pytest
 import uvloop
 
 from headrace.broker.answers import Piece
-from headrace.broker.outbox import DIRECT_FROM_BYTES, SCRATCH_BYTES, Outbox, Scratch
+from headrace.broker.outbox import COPY_BYTES, SENDFILE_FROM_BYTES, Outbox
 from headrace.log.files import OpenFile
 from headrace.log.partition_log import FileSlice
 from headrace.metrics import Counter
@@ -25,7 +25,6 @@ class Sender(asyncio.Protocol):
         self.breaks = 0
         self.outbox = Outbox(
             asyncio.get_running_loop(),
-            Scratch(),
             self.bytes_out,
             self._on_room,
             self._on_broken,
@@ -89,7 +88,7 @@ def file(tmp_path: Path, content: bytes) -> OpenFile:
     return OpenFile(path, os.O_RDONLY)
 
 
-@pytest.mark.parametrize("size", [1, DIRECT_FROM_BYTES - 1, DIRECT_FROM_BYTES, 5 * MEGABYTE])
+@pytest.mark.parametrize("size", [1, SENDFILE_FROM_BYTES - 1, SENDFILE_FROM_BYTES, 5 * MEGABYTE])
 def test_bytes_and_file_stretches_arrive_in_order(
     file: OpenFile, content: bytes, size: int
 ) -> None:
@@ -122,7 +121,7 @@ def test_a_client_that_does_not_read_blocks_and_holds_little(
             sender.outbox.send(pieces)
         assert sender.outbox.is_blocked
         assert not sender.outbox.is_empty
-        assert sender.transport.get_write_buffer_size() <= 2 * SCRATCH_BYTES
+        assert sender.transport.get_write_buffer_size() <= 2 * COPY_BYTES
 
         writer.transport.resume_reading()
         expected = b"head" + content + b"tail"
@@ -176,26 +175,3 @@ def test_a_client_that_goes_away_while_a_file_is_sent_leaves_no_descriptor(
         assert sender.outbox.is_empty
 
     run(scenario)
-
-
-def test_what_was_just_read_is_not_read_again(
-    file: OpenFile, content: bytes, monkeypatch: pytest.MonkeyPatch
-) -> None:
-    scratch = Scratch()
-    assert bytes(scratch.load(file, 10, 1000)) == content[10:1010]
-    monkeypatch.setattr(os, "preadv", lambda *_: pytest.fail("read again"))
-
-    assert bytes(scratch.load(file, 10, 1000)) == content[10:1010]
-    assert bytes(scratch.load(file, 10, 500)) == content[10:510]
-
-
-def test_another_place_or_file_is_read_anew(file: OpenFile, content: bytes, tmp_path: Path) -> None:
-    scratch = Scratch()
-    other_path = tmp_path / "other"
-    other_path.write_bytes(b"o" * 2000)
-    other = OpenFile(other_path, os.O_RDONLY)
-    scratch.load(file, 10, 1000)
-
-    assert bytes(scratch.load(file, 11, 1000)) == content[11:1011]
-    assert bytes(scratch.load(file, 11, 2000)) == content[11:2011]
-    assert bytes(scratch.load(other, 11, 1000)) == b"o" * 1000

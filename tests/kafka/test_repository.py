@@ -1,7 +1,10 @@
+import sys
+
 import pytest
+from jgo.constants import MAVEN_CENTRAL_URL
 
 from headrace.errors import JarError
-from headrace.kafka.repository import DEFAULT_REPOSITORY, repository_url
+from headrace.kafka.repository import repository_url
 
 SETTINGS = """<settings xmlns="http://maven.apache.org/SETTINGS/1.2.0"><mirrors>
 <mirror><id>m</id><mirrorOf>{of}</mirrorOf><url>http://127.0.0.1/mirror</url>{more}</mirror>
@@ -14,7 +17,14 @@ def no_repository_in_the_environment(monkeypatch):
 
 
 def test_mavens_default_is_used_when_nothing_else_is_said(tmp_path):
-    assert repository_url(tmp_path / "settings.xml") == DEFAULT_REPOSITORY
+    assert repository_url(tmp_path / "settings.xml") == MAVEN_CENTRAL_URL
+
+
+def test_without_jgo_the_sentence_says_what_to_do(tmp_path, monkeypatch):
+    monkeypatch.setitem(sys.modules, "jgo.constants", None)
+
+    with pytest.raises(JarError, match="HEADRACE_MAVEN_REPOSITORY"):
+        repository_url(tmp_path / "settings.xml")
 
 
 def test_the_environment_wins_over_mavens_settings(tmp_path, monkeypatch):
@@ -38,7 +48,7 @@ def test_a_mirror_of_central_is_used(tmp_path, of):
 def test_a_mirror_of_something_else_is_not(tmp_path, of, more):
     (tmp_path / "settings.xml").write_text(SETTINGS.format(of=of, more=more))
 
-    assert repository_url(tmp_path / "settings.xml") == DEFAULT_REPOSITORY
+    assert repository_url(tmp_path / "settings.xml") == MAVEN_CENTRAL_URL
 
 
 def test_settings_that_are_not_xml_are_named(tmp_path):

@@ -2,7 +2,8 @@
 
 Requests stage batches as views into their connection's receive buffer. A
 flush writes them, then lets every produce answer. It runs at the end of the
-turn, or at once when a connection needs its buffer again.
+turn, or at once when a connection needs its buffer again, or when there is
+nobody to share a write with: a lone producer's answer need not wait.
 """
 
 import asyncio
@@ -43,7 +44,8 @@ class Committer:
         self._metrics = metrics
         self._logs: dict[PartitionLog, int] = {}
         self._staged: list[Staged] = []
-        self._is_scheduled = False
+        self._turn_requests = 0
+        self._last_turn_requests = 0
 
     def stage(self, log: PartitionLog, byte_count: int) -> None:
         """Note that `log` has a staged batch of `byte_count` bytes."""
@@ -53,12 +55,18 @@ class Committer:
     def add(self, staged: Staged) -> None:
         """Call `staged` after the next flush, and see that there is one."""
         self._staged.append(staged)
-        if not self._is_scheduled:
-            self._is_scheduled = True
+        self._turn_requests += 1
+        if self._turn_requests == 1:
             self._loop.call_soon(self._turn_ends)
 
+    def read_ends(self) -> None:
+        """A connection has served what it read; flush if others are unlikely to join."""
+        if self._turn_requests == 1 and self._last_turn_requests <= 1:
+            self.flush()
+
     def _turn_ends(self) -> None:
-        self._is_scheduled = False
+        self._last_turn_requests = self._turn_requests
+        self._turn_requests = 0
         self.flush()
 
     def flush(self) -> None:

@@ -42,7 +42,6 @@ class Connection(asyncio.BufferedProtocol):
         self._answers: deque[Answer] = deque()
         self._outbox = Outbox(
             service.loop,
-            service.scratch,
             service.metrics.bytes_out,
             on_room=self._maybe_go_on,
             on_broken=self.close,
@@ -138,6 +137,7 @@ class Connection(asyncio.BufferedProtocol):
             # A defect of ours: the connection goes, the broker stays.
             _log.exception("request failed; closing", extra={"peer": self.peer})
             self.close()
+        service.committer.read_ends()
         if buffer.wanted > len(buffer.data) and not self._is_closing and not buffer.grow():
             self._wait_for_memory()
 

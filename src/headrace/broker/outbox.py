@@ -1,15 +1,10 @@
 """What a connection has still to send: bytes and stretches of files, in order.
 
-Small things go through the transport. A long stretch of a file is read into
-one scratch buffer that all connections share and sent from there at once, as
-far as the socket takes it; the rest is read again when there is room. So no
-answer, however long, holds memory. It needs the transport's own buffer to be
-empty, or the order would be lost, and a second descriptor of the socket to
-wait on, since the transport guards its own.
-
-Measured against sendfile(2), which saves both copies: that was slower by half
-on loopback, because it feeds the socket 64 KB at a time and wakes the reader
-for each (docs/adr/0007).
+Small things go through the transport. A long stretch of a file goes from the
+page cache to the socket by sendfile(2), without passing through this process.
+It needs the transport's own buffer to be empty, or the order would be lost,
+and a second descriptor of the socket to wait on, since the transport guards
+its own. docs/adr/0007 has the figures.
 """
 
 import asyncio
@@ -21,62 +16,35 @@ from collections.abc import Callable, Iterable
 from typing import Any
 
 from headrace.broker.answers import Piece
-from headrace.log.files import OpenFile
+from headrace.broker.pacing import skip_pacing
 from headrace.log.partition_log import FileSlice
 from headrace.metrics import Counter
 
 _log = logging.getLogger(__name__)
 
 # Below this, one copy through the transport is cheaper than two more system calls.
-DIRECT_FROM_BYTES = 32 * 1024
-# Smaller pieces wake the reader more often, which costs more than the copy: at 256 KB a
-# fetch ran at half the speed. Also the most the transport is given of a file at a time.
-SCRATCH_BYTES = 1024 * 1024
+SENDFILE_FROM_BYTES = 32 * 1024
+# What a copy takes of a file at a time: the memory that a client which does not read can
+# hold, beside the transport's own high-water mark.
+COPY_BYTES = 1024 * 1024
 HIGH_WATER_BYTES = 512 * 1024
-
-
-class Scratch:
-    """One buffer for all files on their way out; its content is good until the next `load`.
-
-    It remembers what it holds: consumers that follow the same log at the same pace are
-    served from one read. Logs only grow, so bytes once read stay true.
-    """
-
-    __slots__ = ("_file", "_position", "_size", "_view")
-
-    def __init__(self) -> None:
-        self._view = memoryview(bytearray(SCRATCH_BYTES))
-        self._file: OpenFile | None = None
-        self._position = self._size = 0
-
-    def load(self, file: OpenFile, position: int, size: int) -> memoryview:
-        """Return these bytes of the file; fewer where it ends early."""
-        part = self._view[:size]
-        if file is self._file and position == self._position and size <= self._size:
-            return part
-        self._file = None
-        self._size = os.preadv(file.fd, [part], position)
-        self._file, self._position = file, position
-        return part[: self._size]
 
 
 class Outbox:
     """Owned by one connection; event-loop thread only."""
 
     __slots__ = ("_bytes_out", "_is_full", "_is_waiting", "_loop", "_on_broken", "_on_room",
-                 "_pieces", "_scratch", "_socket", "_transport",
+                 "_pieces", "_socket", "_transport",
                  "is_blocked")  # fmt: skip
 
     def __init__(
         self,
         loop: asyncio.AbstractEventLoop,
-        scratch: Scratch,
         bytes_out: Counter,
         on_room: Callable[[], None],
         on_broken: Callable[[], None],
     ) -> None:
         self._loop = loop
-        self._scratch = scratch
         self._bytes_out = bytes_out
         self._on_room = on_room
         self._on_broken = on_broken
@@ -132,16 +100,16 @@ class Outbox:
         while pieces and self._transport is not None and not self.is_blocked:
             piece = pieces.popleft()
             if isinstance(piece, FileSlice):
-                if self._may_send_directly(piece):
-                    self._send_directly(b"", piece)
+                if self._may_sendfile(piece):
+                    self._sendfile(b"", piece)
                     continue
                 piece = self._read(piece)
             elif pieces:
                 follower = pieces[0]
                 if isinstance(follower, FileSlice):
-                    if self._may_send_directly(follower):
+                    if self._may_sendfile(follower):
                         del pieces[0]
-                        self._send_directly(piece, follower)
+                        self._sendfile(piece, follower)
                         continue
                 else:
                     piece = self._join(piece)
@@ -163,7 +131,7 @@ class Outbox:
     def _read(self, piece: FileSlice) -> bytes:
         """Read the next part of a file; the rest goes back to the front of the queue."""
         file, position, length = piece
-        size = min(length, SCRATCH_BYTES)
+        size = min(length, COPY_BYTES)
         try:
             content = os.pread(file.fd, size, position)
         except OSError as error:
@@ -176,9 +144,9 @@ class Outbox:
             self._pieces.appendleft(FileSlice(file, position + size, length - size))
         return content
 
-    def _may_send_directly(self, piece: FileSlice) -> bool:
+    def _may_sendfile(self, piece: FileSlice) -> bool:
         return (
-            piece.length >= DIRECT_FROM_BYTES
+            piece.length >= SENDFILE_FROM_BYTES
             and self._transport.get_write_buffer_size() == 0
             and (self._socket is not None or self._open_socket())
         )
@@ -188,9 +156,10 @@ class Outbox:
         if under is None or self._transport.get_extra_info("ssl_object") is not None:
             return False
         self._socket = socket.socket(fileno=os.dup(under.fileno()))
+        skip_pacing(self._socket, self._transport.get_extra_info("peername"))
         return True
 
-    def _send_directly(self, head: bytes, piece: FileSlice) -> None:
+    def _sendfile(self, head: bytes, piece: FileSlice) -> None:
         """Send `head` and then the file's bytes, as far as the socket takes them."""
         assert self._socket is not None
         file, position, left = piece
@@ -200,18 +169,14 @@ class Outbox:
                 sent = self._socket.send(head, socket.MSG_MORE)
                 head = head[sent:]
             while left and not head:
-                size = min(left, SCRATCH_BYTES)
-                part = self._scratch.load(file, position, size)
-                if len(part) < size:
-                    _log.error("%s ended early", file.path)
+                count = os.sendfile(self._socket.fileno(), file.fd, position, left)
+                if not count:
+                    _log.error("%s ended %d bytes early", file.path, left)
                     self._on_broken()
                     return
-                count = self._socket.send(part)
                 position += count
                 left -= count
                 sent += count
-                if count < size:
-                    break
         except BlockingIOError:
             pass
         except OSError:

@@ -1,7 +1,6 @@
 """The broker's life: open the data directory, listen, keep house, drain, close."""
 
 import asyncio
-import contextlib
 import errno
 import logging
 import os
@@ -15,6 +14,7 @@ from headrace.broker.dispatch import API_NAMES
 from headrace.broker.gauges import register_gauges
 from headrace.broker.housekeeping import Housekeeping
 from headrace.broker.listeners import Listener, advertised_listener, client_listener
+from headrace.broker.pacing import skip_pacing
 from headrace.broker.service import Service
 from headrace.broker.state import Broker
 from headrace.broker.topics import Topics
@@ -186,24 +186,14 @@ def _bind(listener: Listener, backlog: int) -> socket.socket:
     bound = socket.socket(family, socket.SOCK_STREAM)
     try:
         bound.setsockopt(socket.SOL_SOCKET, socket.SO_REUSEADDR, 1)
-        if not listener.is_public:
-            _skip_congestion_control(bound)
         bound.bind((listener.host, listener.port))
+        skip_pacing(bound, bound.getsockname())
         bound.listen(backlog)
         bound.setblocking(False)
     except OSError as error:
         bound.close()
         raise _bind_error(listener, error) from error
     return bound
-
-
-def _skip_congestion_control(bound: socket.socket) -> None:
-    """On one machine nothing can be congested: what paces (BBR) only costs time.
-
-    Accepted connections inherit it. Reno is the one algorithm every Linux has and allows.
-    """
-    with contextlib.suppress(OSError):
-        bound.setsockopt(socket.IPPROTO_TCP, socket.TCP_CONGESTION, b"reno")
 
 
 def _bind_error(listener: Listener, error: OSError) -> ConfigError:

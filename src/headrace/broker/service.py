@@ -16,7 +16,6 @@ from headrace.broker.handlers.fetch import FetchHandler
 from headrace.broker.handlers.produce import ProduceHandler
 from headrace.broker.log_finder import LogFinder
 from headrace.broker.memory import MemoryBudget
-from headrace.broker.outbox import Scratch
 from headrace.broker.receive_buffer import ReceiveBuffer
 from headrace.broker.state import Broker, RequestContext
 from headrace.broker.waiting import Waiting
@@ -44,7 +43,6 @@ class Service:
         )
         self.max_frame_bytes = settings.int("socket.request.max.bytes")
         self.max_inflight = settings.int("headrace.connection.inflight.requests.max")
-        self.scratch = Scratch()
         self.connections: set[Connection] = set()
         self._by_peer: dict[str, int] = {}
         self._tasks: set[asyncio.Task[None]] = set()

@@ -1,7 +1,7 @@
 """Which Maven repository this machine downloads from.
 
 The first of: HEADRACE_MAVEN_REPOSITORY, a mirror of `central` in
-~/.m2/settings.xml, Maven's own default.
+~/.m2/settings.xml, Maven Central where jgo knows it to be.
 """
 
 import os
@@ -10,15 +10,24 @@ from pathlib import Path
 
 from headrace.errors import JarError
 
-from jgo.constants import MAVEN_CENTRAL_URL as DEFAULT_REPOSITORY  # noqa: E402
-
 
 def repository_url(settings_file: Path | None = None) -> str:
     """Return the base URL under which a jar's repository path is found."""
     if url := os.environ.get("HEADRACE_MAVEN_REPOSITORY"):
         return url
     settings_file = settings_file or Path.home() / ".m2" / "settings.xml"
-    return _mirror_of_central(settings_file) or DEFAULT_REPOSITORY
+    return _mirror_of_central(settings_file) or _maven_central()
+
+
+def _maven_central() -> str:
+    try:
+        from jgo.constants import MAVEN_CENTRAL_URL
+    except ImportError as error:
+        raise JarError(
+            "nothing says where Maven Central is: install headrace[bench], "
+            "or set HEADRACE_MAVEN_REPOSITORY to the base URL of a Maven repository"
+        ) from error
+    return str(MAVEN_CENTRAL_URL)
 
 
 def _mirror_of_central(settings_file: Path) -> str | None:
