@@ -32,9 +32,9 @@ MEMORY_WAIT_SECONDS = 30.0
 class Connection(asyncio.BufferedProtocol):
     """Created by the server for each accepted socket. Event-loop thread only."""
 
-    __slots__ = ("_answers", "_buffer", "_is_closing", "_is_paused", "_is_write_paused",
-                 "_memory_timer", "_outbox", "_service", "_transport", "has_staged_views",
-                 "last_active_ms", "peer", "shapes")  # fmt: skip
+    __slots__ = ("_answers", "_buffer", "_is_closing", "_is_paused", "_memory_timer", "_outbox",
+                 "_service", "_transport", "has_staged_views", "last_active_ms", "peer",
+                 "shapes")  # fmt: skip
 
     def __init__(self, service: "Service") -> None:
         self._service = service
@@ -260,11 +260,6 @@ class Connection(asyncio.BufferedProtocol):
         self._is_closing = True
         if self._transport is not None:
             self._transport.close()
-
-    @property
-    def is_gone(self) -> bool:
-        """Closed or closing: nobody reads an answer."""
-        return self._is_closing
 
     @property
     def is_quiet(self) -> bool:

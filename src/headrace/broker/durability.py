@@ -113,10 +113,6 @@ class DiskSync:
         for callback in callbacks:
             callback(failure)
 
-    def forget(self, log: PartitionLog) -> None:
-        """The log was deleted."""
-        self.failed.pop(log, None)
-
     def stop(self) -> None:
         """End the worker threads; call when idle."""
         for _ in self._threads:

@@ -10,8 +10,6 @@ import sys
 import time
 from typing import TextIO
 
-FORMATS = ("text", "json")
-LEVELS = ("debug", "info", "warning", "error")
 _STANDARD_FIELDS = {*logging.makeLogRecord({}).__dict__, "message", "asctime", "taskName"}
 
 

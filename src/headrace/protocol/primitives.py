@@ -10,7 +10,6 @@ from headrace.errors import WireError
 
 INT16 = Struct(">h")
 INT32 = Struct(">i")
-INT64 = Struct(">q")
 
 # An unsigned varint of 32 bits has at most five bytes.
 _MAX_VARINT_SHIFT = 28
@@ -65,13 +64,6 @@ def read_int32(buffer: Buffer, position: int, end: int) -> tuple[int, int]:
     if position + 4 > end:
         raise WireError(f"message ends inside an int32 at byte {position}")
     return INT32.unpack_from(buffer, position)[0], position + 4
-
-
-def read_int64(buffer: Buffer, position: int, end: int) -> tuple[int, int]:
-    """Read a signed 64-bit integer."""
-    if position + 8 > end:
-        raise WireError(f"message ends inside an int64 at byte {position}")
-    return INT64.unpack_from(buffer, position)[0], position + 8
 
 
 def read_span(

@@ -7,7 +7,6 @@ A version newer than these gets error 35 in the v0 layout with this API's own
 range, so that the client can ask again.
 """
 
-import datetime
 import re
 
 from kio.schema.api_versions.v4.request import ApiVersionsRequest
@@ -18,14 +17,14 @@ from kio.schema.api_versions.v4.response import (
     SupportedFeatureKey,
 )
 from kio.schema.errors import ErrorCode
-from kio.static.primitive import i16, i32Timedelta, i64
+from kio.static.primitive import i16, i64
 
 from headrace.broker.dispatch import API_VERSIONS, APIS, Api
+from headrace.broker.handlers.throttle import NO_THROTTLE
 from headrace.broker.state import Broker, RequestContext
 
 KEY = API_VERSIONS
 VERSIONS = range(0, 5)
-_NO_THROTTLE = i32Timedelta.parse(datetime.timedelta(0))
 _SOFTWARE = re.compile(r"[a-zA-Z0-9](?:[a-zA-Z0-9\-.]*[a-zA-Z0-9])?")
 
 # Apache Kafka 4.3: what a client that asks for features may count on.
@@ -80,7 +79,7 @@ def _response(
             )
             for api in apis
         ),
-        throttle_time=_NO_THROTTLE,
+        throttle_time=NO_THROTTLE,
         supported_features=supported,
         finalized_features_epoch=i64(0 if has_features else -1),
         finalized_features=finalized,
