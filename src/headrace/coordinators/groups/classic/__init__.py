@@ -1,0 +1,1 @@
+"""The classic consumer group: members join, a leader assigns, everyone is told."""

@@ -1,0 +1,191 @@
+"""A group of the new protocol (KIP-848).
+
+Event-sourced: a step reads the state and returns records; when they are written, `apply` takes
+them in. What a step may change at once is soft: deadlines and what has been looked at.
+"""
+
+from collections.abc import Callable, Iterable, Sequence
+
+from headrace.coordinators.groups.consumer import commits, description, downgrade
+from headrace.coordinators.groups.consumer.classic_members import ClassicMembers
+from headrace.coordinators.groups.consumer.core import Core
+from headrace.coordinators.groups.consumer.fencing import fence
+from headrace.coordinators.groups.consumer.heartbeats import Heartbeats
+from headrace.coordinators.groups.consumer.limits import ConsumerLimits
+from headrace.coordinators.groups.consumer.state import UNREVOKED_PARTITIONS
+from headrace.coordinators.groups.consumer.subscriptions import group_topics
+from headrace.coordinators.groups.messages import (
+    ConsumerHeartbeatReply,
+    ConsumerHeartbeatRequest,
+    DescribedConsumerGroup,
+    JoinRequest,
+    LeaveResult,
+    LeavingMember,
+    ListedGroup,
+    Outcome,
+    SyncRequest,
+    Ticket,
+    TopicsView,
+)
+from headrace.coordinators.groups.records import ConsumerGroupMember, GroupRecord, Tombstone
+from headrace.errors import NonEmptyGroupError
+
+
+class ConsumerGroup:
+    """One group. Not thread-safe: it belongs to the event loop."""
+
+    def __init__(
+        self,
+        group_id: str,
+        limits_for: Callable[[], ConsumerLimits],
+        *,
+        make_member_id: Callable[[str], str],
+        now_ms: int = 0,
+    ) -> None:
+        self.group_id = group_id
+        self.created_ms = now_ms
+        self._core = Core(group_id, limits_for, make_member_id)
+        self._state = self._core.state
+        self._heartbeats = Heartbeats(self._core)
+        self._classic = ClassicMembers(self._core)
+
+    # -- the new protocol
+
+    def heartbeat(
+        self, request: ConsumerHeartbeatRequest, topics: TopicsView, now_ms: int
+    ) -> tuple[ConsumerHeartbeatReply, Outcome]:
+        """Answer a ConsumerGroupHeartbeat: a sign of life, a join or a leave."""
+        return self._heartbeats.answer(request, topics, now_ms)
+
+    # -- the classic protocol
+
+    def join(
+        self, request: JoinRequest, ticket: Ticket, topics: TopicsView, now_ms: int
+    ) -> Outcome:
+        """Answer a JoinGroup. It is never parked: the broker assigns, no one has to wait."""
+        return self._classic.join(request, ticket, topics, now_ms)
+
+    def sync(
+        self, request: SyncRequest, ticket: Ticket, topics: TopicsView, now_ms: int
+    ) -> Outcome:
+        """Answer a SyncGroup."""
+        return self._classic.sync(request, ticket, topics, now_ms)
+
+    def classic_heartbeat(
+        self, member_id: str, group_instance_id: str | None, generation_id: int, now_ms: int
+    ) -> None:
+        """Answer a Heartbeat; raises when the member has to join again, or is not one."""
+        self._classic.heartbeat(member_id, group_instance_id, generation_id, now_ms)
+
+    def leave(
+        self, members: Sequence[LeavingMember], topics: TopicsView, now_ms: int
+    ) -> tuple[list[LeaveResult], Outcome]:
+        """Answer a LeaveGroup. Administrators remove members of both protocols with it."""
+        return self._classic.leave(members, topics, now_ms)
+
+    # -- records and time
+
+    def apply(self, record: GroupRecord) -> None:
+        """Take in a record that is written. Nothing else changes durable state."""
+        self._state.apply(record)
+        if isinstance(record, Tombstone) and record.kind is ConsumerGroupMember:
+            self._core.deadlines.forget(str(record.key[1]))
+
+    def loaded(self, now_ms: int) -> None:
+        """After the replay: members have a whole session to be heard of."""
+        session_timeout_ms = self._core.limits_for().session_timeout_ms
+        for member_id, member in self._state.members.items():
+            own = member.classic.session_timeout_ms if member.classic else session_timeout_ms
+            self._core.deadlines.session(member_id, now_ms + own)
+            if member.classic is None:
+                self._core.watch_revocation(member, self._state.current_of(member_id), now_ms)
+
+    @property
+    def next_deadline_ms(self) -> int | None:
+        """When `tick` wants to be called: may be early, never late."""
+        return self._core.deadlines.next_ms
+
+    def tick(self, topics: TopicsView, now_ms: int) -> Outcome:
+        """Fence members that were not heard of, or did not give up partitions, in time."""
+        if not self._core.deadlines.is_due(now_ms):
+            return Outcome()
+        revoking = {
+            member_id: current.member_epoch
+            for member_id, current in self._state.current.items()
+            if current.state == UNREVOKED_PARTITIONS
+        }
+        overdue = self._core.deadlines.overdue(now_ms, self._state.members, revoking)
+        return fence(self._state, self._core.limits_for(), overdue, topics, now_ms)
+
+    def tombstones(self) -> list[GroupRecord]:
+        """The end of this group's records."""
+        return downgrade.tombstones(self._state)
+
+    # -- what others want to know
+
+    @property
+    def epoch(self) -> int:
+        """The group's epoch: subscriptions and topics as they are now."""
+        return self._state.epoch
+
+    @property
+    def is_empty(self) -> bool:
+        """Whether it has no members."""
+        return not self._state.members
+
+    @property
+    def is_void(self) -> bool:
+        """Whether its records say that it is gone."""
+        return self._state.is_void
+
+    @property
+    def state(self) -> str:
+        """Kafka's name of the group's state."""
+        return description.state_of(self._state)
+
+    def describe(self) -> DescribedConsumerGroup:
+        """The group as ConsumerGroupDescribe shows it."""
+        return description.describe(self._state, self._core.limits_for())
+
+    def listed(self) -> ListedGroup:
+        """The group as ListGroups shows it."""
+        return description.listed(self._state)
+
+    def subscribed_topics(self) -> frozenset[str]:
+        """All that members subscribe to."""
+        return frozenset(group_topics(self._state, self._state.regexes))
+
+    def is_subscribed_to(self, topic: str) -> bool:
+        """Whether a member subscribes to it."""
+        return topic in self._state.name_counts or topic in self.subscribed_topics()
+
+    def check_delete(self) -> None:
+        """Raise unless the group may be deleted."""
+        if self._state.members:
+            raise NonEmptyGroupError(f"Group {self.group_id} is not empty.")
+
+    def check_commit(
+        self,
+        member_id: str,
+        group_instance_id: str | None,
+        epoch: int,
+        now_ms: int,
+        *,
+        partitions: Iterable[tuple[str, int]] = (),
+        topics: TopicsView | None = None,
+        is_transactional: bool = False,
+    ) -> None:
+        """Raise unless this member may commit these offsets in this epoch (or generation)."""
+        commits.check_commit(
+            self._state,
+            member_id,
+            group_instance_id,
+            epoch,
+            partitions=partitions,
+            topics=topics,
+            is_transactional=is_transactional,
+        )
+
+    def check_fetch(self, member_id: str | None, member_epoch: int) -> None:
+        """Raise unless this member may ask for committed offsets in this epoch."""
+        commits.check_fetch(self._state, member_id, member_epoch)
