@@ -27,6 +27,8 @@ class LogConfig:
     flush_ms: int = LONG_MAX
     max_message_bytes: int = MIB + 12
     is_compacted: bool = False
+    min_cleanable_dirty_ratio: float = 0.5
+    delete_retention_ms: int = DAY_MS
     is_deleting: bool = True
     is_log_append_time: bool = False
     timestamp_before_max_ms: int = LONG_MAX

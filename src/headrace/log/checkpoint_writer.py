@@ -37,8 +37,5 @@ class CheckpointWriter:
         try:
             for name, offsets in files.items():
                 checkpoints.write_offsets(self._path / name, offsets)
-            cleaner = self._path / checkpoints.CLEANER_OFFSETS
-            if not cleaner.exists():
-                checkpoints.write_offsets(cleaner, {})
         except OSError as error:
             raise StorageWriteError(self._path, error) from error

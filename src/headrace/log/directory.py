@@ -67,6 +67,7 @@ class LogDirectory:
         self._logs: dict[TopicPartition, PartitionLog] = {}
         self._recovery_points: dict[TopicPartition, int] = {}
         self._log_start_offsets: dict[TopicPartition, int] = {}
+        self._cleaner_offsets: dict[TopicPartition, int] = {}
         # Deleted, but perhaps still in the checkpoint files: a partition of the same name
         # must not inherit their offsets after a crash.
         self._deleted: set[TopicPartition] = set()
@@ -116,8 +117,9 @@ class LogDirectory:
         is_new = self._check_meta_properties()
         self._recovery_points = self._read_offsets(checkpoints.RECOVERY_POINTS, repairs)
         self._log_start_offsets = self._read_offsets(checkpoints.LOG_START_OFFSETS, repairs)
+        self._cleaner_offsets = self._read_offsets(checkpoints.CLEANER_OFFSETS, repairs)
         names = {entry.name for entry in self.path.iterdir()}
-        for offsets in (self._recovery_points, self._log_start_offsets):
+        for offsets in (self._recovery_points, self._log_start_offsets, self._cleaner_offsets):
             for gone in [name for name in offsets if str(name) not in names]:
                 del offsets[gone]
         self.was_clean = checkpoints.take_clean_shutdown(self.path)
@@ -238,6 +240,7 @@ class LogDirectory:
             producer_expiration_ms=self.expire_producers_ms,
             recovery_point=self._recovery_points.get(name, 0),
             log_start_offset=self._log_start_offsets.get(name, 0),
+            cleaner_offset=self._cleaner_offsets.get(name, 0),
             was_clean=self.was_clean,
             syncs=self._syncs_each,
             repairs=repairs,
@@ -282,6 +285,7 @@ class LogDirectory:
                 cached.close()
         self._recovery_points.pop(name, None)
         self._log_start_offsets.pop(name, None)
+        self._cleaner_offsets.pop(name, None)
         self._deleted.add(name)
         directory = self.path / str(name)
         target = self.path / deleted_directory_name(str(name))
@@ -318,10 +322,15 @@ class LogDirectory:
                 self._log_start_offsets[name] = log.log_start_offset
             else:
                 self._log_start_offsets.pop(name, None)
+            if log.cleaner_offset:
+                self._cleaner_offsets[name] = log.cleaner_offset
+            else:
+                self._cleaner_offsets.pop(name, None)
         files = {
             checkpoints.RECOVERY_POINTS: dict(self._recovery_points),
             checkpoints.LOG_START_OFFSETS: dict(self._log_start_offsets),
             checkpoints.HIGH_WATERMARKS: high_watermarks,
+            checkpoints.CLEANER_OFFSETS: dict(self._cleaner_offsets),
         }
         return self._checkpoints.prepare(files)
 

@@ -26,19 +26,18 @@ def clear_leftovers(directory: Path, repairs: list[str]) -> None:
     """Bring the directory to segment files only."""
     names = sorted(entry.name for entry in directory.iterdir())
     cleaned = [_offset(name) for name in names if name.endswith(CLEANED_SUFFIX)]
-    swaps = []
+    swaps = [name for name in names if name.endswith(SWAP_SUFFIX)]
+    first_cleaned = min(cleaned, default=None)
+    # Before the `.cleaned` ones: without those, a crash here would make the rest look complete.
+    for name in swaps:
+        if first_cleaned is not None and _offset(name) >= first_cleaned:
+            (directory / name).unlink()
+            repairs.append(f"{directory / name}: removed, its compaction was not finished")
     for name in names:
         if name.endswith((DELETED_SUFFIX, CLEANED_SUFFIX, _TEMPORARY_SUFFIX)):
             (directory / name).unlink()
             if not name.endswith(_TEMPORARY_SUFFIX):
                 repairs.append(f"{directory / name}: removed, a leftover of a deletion")
-        elif name.endswith(SWAP_SUFFIX):
-            swaps.append(name)
-    first_cleaned = min(cleaned, default=None)
-    for name in swaps:
-        if first_cleaned is not None and _offset(name) >= first_cleaned:
-            (directory / name).unlink()
-            repairs.append(f"{directory / name}: removed, its compaction was not finished")
     for name in swaps:
         if name.endswith(LOG_SUFFIX + SWAP_SUFFIX) and (directory / name).exists():
             _remove_replaced(directory, name)
@@ -46,6 +45,19 @@ def clear_leftovers(directory: Path, repairs: list[str]) -> None:
         if (directory / name).exists():
             (directory / name).rename(directory / name.removesuffix(SWAP_SUFFIX))
             repairs.append(f"{directory / name}: put in place, its compaction was finished")
+    _remove_orphans(directory, repairs)
+
+
+def _remove_orphans(directory: Path, repairs: list[str]) -> None:
+    """Remove indexes without a log: a crash hit while a segment's files went one by one."""
+    names = [entry.name for entry in directory.iterdir()]
+    for name in names:
+        parsed = parse_segment_file(name)
+        if parsed and parsed[1] in SEGMENT_SUFFIXES:
+            log_name = segment_file(directory, parsed[0], LOG_SUFFIX).name
+            if log_name not in names:
+                (directory / name).unlink()
+                repairs.append(f"{directory / name}: removed, it has no log")
 
 
 def _remove_replaced(directory: Path, swap_name: str) -> None:

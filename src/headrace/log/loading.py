@@ -34,6 +34,7 @@ class Opening:
     producer_expiration_ms: int = 86_400_000
     recovery_point: int = 0
     log_start_offset: int = 0
+    cleaner_offset: int = 0
     was_clean: bool = True
     syncs: bool = True  # False: the caller syncs everything after recovery
     repairs: list[str] = field(default_factory=list)  # one sentence each; filled here
@@ -150,6 +151,10 @@ def _build(
         recovery_point=opening.recovery_point,
         snapshot_offset=max(snapshot_offsets(directory), default=0),
         producer_expiration_ms=opening.producer_expiration_ms,
+        # The active segment is never compacted: a checkpoint inside it is another log's.
+        cleaner_offset=(
+            opening.cleaner_offset if opening.cleaner_offset <= segments[-1].base_offset else 0
+        ),
     )
 
 

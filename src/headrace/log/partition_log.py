@@ -56,8 +56,8 @@ class PartitionLog:
 
     __slots__ = (
         "_config", "_facts", "_hints", "_next_offset", "_staged", "_staged_bytes",
-        "_staged_max_timestamp", "directory", "doomed", "epochs", "files", "indexes",
-        "leader_epoch", "log_end_offset", "log_start_offset", "partition",
+        "_staged_max_timestamp", "cleaner_offset", "directory", "doomed", "epochs", "files",
+        "indexes", "leader_epoch", "log_end_offset", "log_start_offset", "partition",
         "producer_expiration_ms", "producers", "recovery_point", "segments", "snapshot_offset",
         "topic", "topic_id", "unsynced_files",
     )  # fmt: skip
@@ -79,6 +79,7 @@ class PartitionLog:
         recovery_point: int,
         snapshot_offset: int,
         producer_expiration_ms: int,
+        cleaner_offset: int,
     ) -> None:
         self.directory = directory
         self.topic, self.partition, self.topic_id = topic, partition, topic_id
@@ -93,6 +94,7 @@ class PartitionLog:
         self.recovery_point = min(recovery_point, self.log_end_offset)
         self.snapshot_offset = snapshot_offset  # of the latest snapshot file
         self.producer_expiration_ms = producer_expiration_ms
+        self.cleaner_offset = cleaner_offset  # compaction has been through all below it
         self.doomed: list[tuple[int, Path]] = []  # (when to remove it, renamed file)
         # (offset, file): a sync up to `offset` must cover `file`. Kept by log.rolling.
         self.unsynced_files: list[tuple[int, CachedFile]] = []

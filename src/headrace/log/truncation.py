@@ -46,6 +46,7 @@ def _truncate(log: "PartitionLog", offset: int) -> None:
     log.log_end_offset = end
     log.log_start_offset = min(log.log_start_offset, end)
     log.recovery_point = min(log.recovery_point, end)
+    log.cleaner_offset = min(log.cleaner_offset, segments[-1].base_offset)
     log.epochs.cut_end(end)
     log.epochs.assign(log.leader_epoch, end)
     log.epochs.write()

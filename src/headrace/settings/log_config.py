@@ -46,6 +46,8 @@ def make_log_config(values: Mapping[str, Value]) -> LogConfig:
         assert isinstance(value, int), name
         return value
 
+    dirty_ratio = values["min.cleanable.dirty.ratio"]
+    assert isinstance(dirty_ratio, int | float)
     policies = values["cleanup.policy"]
     assert isinstance(policies, list)
     internal_segment_bytes = values["internal.segment.bytes"]
@@ -64,6 +66,8 @@ def make_log_config(values: Mapping[str, Value]) -> LogConfig:
         flush_ms=number("flush.ms"),
         max_message_bytes=number("max.message.bytes"),
         is_compacted="compact" in policies,
+        min_cleanable_dirty_ratio=dirty_ratio,
+        delete_retention_ms=number("delete.retention.ms"),
         is_deleting="delete" in policies,
         is_log_append_time=values["message.timestamp.type"] == "LogAppendTime",
         timestamp_before_max_ms=number("message.timestamp.before.max.ms"),

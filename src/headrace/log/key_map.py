@@ -1,0 +1,107 @@
+"""The first half of a compaction: for each key, the last offset it has in the dirty part.
+
+Control records have no key of their own, and transactional ones may have been aborted, so
+neither ever supersedes anything.
+"""
+
+from array import array
+from collections.abc import Callable
+from typing import NamedTuple
+
+from headrace.errors import CorruptBatchError
+from headrace.log.files import OpenFile
+from headrace.log.scanner import Visit, scan_file
+from headrace.records.batch import (
+    CODEC_MASK,
+    CONTROL_BIT,
+    HEADER_SIZE,
+    LENGTH_PREFIX_SIZE,
+    TRANSACTIONAL_BIT,
+    Buffer,
+)
+from headrace.records.codecs import decompress
+from headrace.records.spans import read_keys
+
+# What one key costs besides its bytes: the bytes object, the number and its place in the table.
+_KEY_OVERHEAD_BYTES = 160
+
+
+class Source(NamedTuple):
+    """A closed segment to be read: nobody changes its bytes, and its file stays open."""
+
+    file: OpenFile
+    base_offset: int
+    end_offset: int
+    size: int
+
+
+class KeyMap:
+    """Last offsets by key over the offsets [start, end)."""
+
+    def __init__(self, start: int) -> None:
+        self.latest: dict[bytes, int] = {}
+        self.start = self.end = start
+        self._key_bytes = 0
+
+    def fill(self, sources: list[Source], max_bytes: int, on_batch: Callable[[], None]) -> None:
+        """Take in the batches from `start` on; stop behind the one that fills `max_bytes`."""
+        latest = self.latest
+
+        def visit(fields: tuple[int, ...], position: int, buffer: Buffer, at: int) -> None:
+            if fields[0] < self.end:
+                return
+            if len(latest) * _KEY_OVERHEAD_BYTES + self._key_bytes >= max_bytes:
+                raise _FullError
+            on_batch()
+            base_offset = fields[0]
+            self.end = base_offset + fields[6] + 1
+            if fields[5] & (CONTROL_BIT | TRANSACTIONAL_BIT):
+                return
+            records, start = plain_records(fields, buffer, at)
+            for delta, key in read_keys(records, fields[12], start):
+                if key is not None:
+                    if key not in latest:
+                        self._key_bytes += len(key)
+                    latest[key] = base_offset + delta
+
+        try:
+            for source in sources:
+                if source.end_offset > self.start:
+                    scan_source(source, visit)
+                    self.end = max(self.end, source.end_offset)
+        except _FullError:
+            return
+
+    def live_offsets(self) -> "array[int]":
+        """The offsets that stay, ascending."""
+        return array("q", sorted(self.latest.values()))
+
+
+class _FullError(Exception):
+    """The map holds as much as it may."""
+
+
+def scan_source(source: Source, visit: Visit) -> None:
+    """Show every batch of a segment to `visit`; CorruptBatchError when one is damaged."""
+    scan = scan_file(
+        source.file.fd,
+        0,
+        source.size,
+        source.base_offset,
+        visit,
+        offset_limit=source.end_offset,
+        stops_at_damage=True,
+    )
+    if scan.damages:
+        damage = scan.damages[0]
+        raise CorruptBatchError(source.file.path, damage.start, damage.reason)
+
+
+def plain_records(fields: tuple[int, ...], buffer: Buffer, at: int) -> tuple[bytes, int]:
+    """A batch's records decompressed, and where they begin in the bytes returned."""
+    codec = fields[5] & CODEC_MASK
+    start = at + HEADER_SIZE
+    if not codec and isinstance(buffer, bytes):
+        return buffer, start
+    end = at + fields[1] + LENGTH_PREFIX_SIZE
+    return bytes(decompress(codec, memoryview(buffer)[start:end])), 0
