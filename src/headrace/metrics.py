@@ -108,6 +108,9 @@ class Metrics:
         self.append_failures = Counter()
         self.corrupt_reads = Counter()
         self.segments_deleted = Counter()
+        self.group_heartbeats = Counter()
+        self.group_rebalances = Counter()
+        self.offset_commits = Counter()
         self.sync_seconds = Histogram(_SYNC_BOUNDS_SECONDS)
         self.loop_lag_seconds = Gauge()
         self._sources: list[SampleSource] = [process_samples]
@@ -178,6 +181,9 @@ _COUNTERS = {
     "append_failures": ("headrace_append_failures_total", "Writes the disk refused."),
     "corrupt_reads": ("headrace_corrupt_reads_total", "Fetches that met a damaged batch."),
     "segments_deleted": ("headrace_segments_deleted_total", "Segments removed by retention."),
+    "group_heartbeats": ("headrace_group_heartbeats_total", "Heartbeats of group members."),
+    "group_rebalances": ("headrace_group_rebalances_total", "New generations and targets."),
+    "offset_commits": ("headrace_offset_commits_total", "Offsets committed, one a partition."),
 }
 _GAUGES = {
     "connections_open": ("headrace_connections_open", "Connections open now."),

@@ -77,6 +77,8 @@ SOURCES = Path(headrace.__file__).parent
 QUOTED_NAME = re.compile(r'"([a-z]+(?:\.[a-z]+)*)"')
 # Apache Kafka's own settings are written there, for Kafka.
 ABOUT_KAFKA = {"bench", "kafka"}
+# A client's settings, some of which a broker has too.
+ABOUT_CLIENTS = {"client_properties.py"}
 
 
 def names_read_by_the_broker() -> set[str]:
@@ -84,7 +86,9 @@ def names_read_by_the_broker() -> set[str]:
     names: set[str] = set()
     for path in SOURCES.rglob("*.py"):
         part = path.relative_to(SOURCES).parts[0]
-        if part not in ABOUT_KAFKA and (part != "settings" or path.name == "log_config.py"):
+        if path.name in ABOUT_CLIENTS or part in ABOUT_KAFKA:
+            continue
+        if part != "settings" or path.name == "log_config.py":
             names |= set(QUOTED_NAME.findall(path.read_text())) & BROKER.keys()
     return names
 

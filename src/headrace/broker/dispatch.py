@@ -16,6 +16,7 @@ class Api(NamedTuple):
     versions: range
     module: str
     seen_as: int | None = None
+    sees_produced: bool = True  # what was produced before on any connection is in its answer
 
     @property
     def schema_version(self) -> int:
@@ -41,7 +42,15 @@ APIS: dict[int, Api] = {
         Api(1, "Fetch", range(4, 19), "fetch"),
         Api(2, "ListOffsets", range(1, 12), "list_offsets"),
         Api(3, "Metadata", range(0, 14), "metadata", seen_as=10),
-        Api(10, "FindCoordinator", range(0, 7), "find_coordinator"),
+        Api(8, "OffsetCommit", range(2, 11), "offset_commit", sees_produced=False),
+        Api(9, "OffsetFetch", range(1, 11), "offset_fetch", sees_produced=False),
+        Api(10, "FindCoordinator", range(0, 7), "find_coordinator", sees_produced=False),
+        Api(11, "JoinGroup", range(0, 10), "join_group", sees_produced=False),
+        Api(12, "Heartbeat", range(0, 5), "heartbeat", sees_produced=False),
+        Api(13, "LeaveGroup", range(0, 6), "leave_group", sees_produced=False),
+        Api(14, "SyncGroup", range(0, 6), "sync_group", sees_produced=False),
+        Api(15, "DescribeGroups", range(0, 7), "describe_groups", sees_produced=False),
+        Api(16, "ListGroups", range(0, 6), "list_groups", sees_produced=False),
         Api(18, "ApiVersions", range(0, 5), "api_versions"),
         Api(19, "CreateTopics", range(2, 8), "create_topics"),
         Api(20, "DeleteTopics", range(1, 7), "delete_topics"),
@@ -52,8 +61,24 @@ APIS: dict[int, Api] = {
         Api(33, "AlterConfigs", range(0, 3), "alter_configs"),
         Api(35, "DescribeLogDirs", range(1, 6), "describe_log_dirs"),
         Api(37, "CreatePartitions", range(0, 4), "create_partitions"),
+        Api(42, "DeleteGroups", range(0, 3), "delete_groups", sees_produced=False),
         Api(44, "IncrementalAlterConfigs", range(0, 2), "incremental_alter_configs"),
+        Api(47, "OffsetDelete", range(0, 1), "offset_delete", sees_produced=False),
         Api(60, "DescribeCluster", range(0, 3), "describe_cluster"),
+        Api(
+            68,
+            "ConsumerGroupHeartbeat",
+            range(0, 2),
+            "consumer_group_heartbeat",
+            sees_produced=False,
+        ),
+        Api(
+            69,
+            "ConsumerGroupDescribe",
+            range(0, 2),
+            "consumer_group_describe",
+            sees_produced=False,
+        ),
         Api(74, "ListConfigResources", range(0, 2), "list_config_resources"),
         Api(75, "DescribeTopicPartitions", range(0, 1), "describe_topic_partitions"),
     )

@@ -1,10 +1,12 @@
-"""What a broker does between requests: retention, checkpoints, timed flushes, idle clients."""
+"""What a broker does between requests: retention, checkpoints, flushes, idle clients, groups."""
 
 import asyncio
 import logging
 from collections.abc import Callable
 
+from headrace.broker.compacting import Compacting
 from headrace.broker.service import Service
+from headrace.broker.topic_names import GROUP_METADATA_TOPIC
 from headrace.config import LONG_MAX
 from headrace.errors import HeadraceError
 from headrace.log.directory import LogDirectory
@@ -17,6 +19,8 @@ _SWEEP_SECONDS = 5.0
 _QUIET_MS = 5_000
 # flush.ms is honoured to this precision.
 _FLUSH_CHECK_SECONDS = 1.0
+# Groups that nobody asks for are read this long after the start: until then others have a say.
+_GROUPS_AFTER_SECONDS = 2.0
 
 
 class Housekeeping:
@@ -29,6 +33,7 @@ class Housekeeping:
         self._dirty_since: dict[PartitionLog, int] = {}
         settings = service.broker.settings
         self._retention_seconds = settings.int("log.retention.check.interval.ms") / 1000
+        self._expiry_seconds = settings.int("offsets.retention.check.interval.ms") / 1000
         self._checkpoint_seconds = settings.int("log.flush.offset.checkpoint.interval.ms") / 1000
 
     def start(self) -> None:
@@ -40,6 +45,9 @@ class Housekeeping:
         ):
             self._tasks.append(asyncio.create_task(self._repeat(seconds, job)))
         self._tasks.append(asyncio.create_task(self._repeat_checkpoint()))
+        self._tasks.append(asyncio.create_task(Compacting(self._service, self._logs).run()))
+        self._tasks.append(asyncio.create_task(self._load_groups()))
+        self._tasks.append(asyncio.create_task(self._repeat_expiry()))
 
     async def stop(self) -> None:
         """End all jobs; a checkpoint under way is waited for."""
@@ -66,6 +74,22 @@ class Housekeeping:
                 raise
             except (HeadraceError, OSError) as error:
                 _log.error("checkpoint failed: %s", error)
+
+    async def _load_groups(self) -> None:
+        broker = self._service.broker
+        await asyncio.sleep(_GROUPS_AFTER_SECONDS)
+        if broker.topics.has(GROUP_METADATA_TOPIC):
+            await broker.groups.load()
+
+    async def _repeat_expiry(self) -> None:
+        broker = self._service.broker
+        while True:
+            await asyncio.sleep(self._expiry_seconds)
+            try:
+                if broker.has_groups:
+                    await broker.groups.expire()
+            except HeadraceError as error:
+                _log.error("expiry of offsets failed: %s", error)
 
     def _enforce_retention(self) -> None:
         service = self._service

@@ -41,7 +41,9 @@ class Server:
         data_dir: Path,
         *,
         on_progress: Callable[[int, int], None] | None = None,
+        make_connection: Callable[[Service], Connection] = Connection,
     ) -> None:
+        self._make_connection = make_connection
         self.settings = settings
         self.data_dir = data_dir
         self._on_progress = on_progress
@@ -105,7 +107,7 @@ class Server:
             }
         )
         self._listening = await loop.create_server(
-            lambda: Connection(self.service),
+            lambda: self._make_connection(self.service),
             sock=bound,
             backlog=self.settings.int("socket.listen.backlog.size"),
         )
@@ -170,6 +172,7 @@ class Server:
                 connection.finish()
             await asyncio.sleep(0)
             service.sync.stop()
+            service.broker.clock.stop()
         self._close_storage()
 
     def _close_storage(self) -> None:

@@ -3,7 +3,7 @@
 import asyncio
 import inspect
 import logging
-from typing import Any
+from typing import TYPE_CHECKING, Any
 
 from headrace.broker.answers import Answer
 from headrace.broker.committer import Committer
@@ -23,6 +23,9 @@ from headrace.errors import WireError
 from headrace.metrics import Metrics
 from headrace.protocol.codec import decode_request, encode_response
 from headrace.protocol.headers import RequestHeader, response_header
+
+if TYPE_CHECKING:
+    from headrace.broker.groups.runtime import Groups
 
 _log = logging.getLogger(__name__)
 
@@ -53,6 +56,7 @@ class Service:
         self.sessions = FetchSessions(
             settings.int("max.incremental.fetch.session.cache.slots"), eviction_ms=120_000
         )
+        broker.open_groups = self._open_groups
         self.produce = ProduceHandler(self)
         self.fetch = FetchHandler(self)
         self.is_draining = False
@@ -140,8 +144,9 @@ class Service:
         request = decode_request(api.key, version, api.schema_version, body, 0)
         client_id = (header.client_id or b"").decode(errors="replace")
         context = RequestContext(api.key, version, client_id, connection.peer)
-        # What was produced before on any connection is seen by what is asked now.
-        self.committer.flush()
+        if api.sees_produced:
+            # What was produced before on any connection is seen by what is asked now.
+            self.committer.flush()
         response = api.handler()(request, self.broker, context)
         if inspect.iscoroutine(response):
             answer = Answer()
@@ -174,6 +179,23 @@ class Service:
         head = response_header(header.api_key, version, header.correlation_id, len(body))
         return head, body
 
+    # --- groups
+
+    def _open_groups(self) -> "Groups":
+        # Imported here: a broker is ready before it knows what a group is.
+        from headrace.broker.groups.gauges import register_group_gauges
+        from headrace.broker.groups.offsets_topic import Storage
+        from headrace.broker.groups.runtime import Groups
+
+        broker = self.broker
+        is_sync_required = broker.settings.bool("headrace.acks.all.sync")
+        sync = self.sync if is_sync_required else None
+        storage = Storage(self.committer.flush, self.waiting.notify, sync)
+        groups = Groups(broker.topics, broker.settings, broker.clock, storage, self.metrics)
+        broker.topics.on_delete.append(groups.on_topic_deleted)
+        register_group_gauges(self.metrics, groups)
+        return groups
+
     # --- the end
 
     @property
@@ -190,3 +212,5 @@ class Service:
         self.is_draining = True
         self.committer.flush()
         self.waiting.wake_all()
+        if self.broker.has_groups:
+            self.broker.groups.drain()

@@ -1,10 +1,15 @@
 """What handlers see of the broker."""
 
 import time
-from typing import NamedTuple
+from collections.abc import Callable
+from typing import TYPE_CHECKING, NamedTuple
 
+from headrace.broker.clock import Clock
 from headrace.broker.topics import Topics
 from headrace.settings.broker_settings import BrokerSettings
+
+if TYPE_CHECKING:
+    from headrace.broker.groups.runtime import Groups
 
 
 class RequestContext(NamedTuple):
@@ -29,6 +34,23 @@ class Broker:
         self.topics = topics
         self.advertised_host = ""
         self.advertised_port = 0
+        self.clock = Clock()
+        self.open_groups: Callable[[], Groups] | None = None
+        self._groups: Groups | None = None
+
+    @property
+    def groups(self) -> "Groups":
+        """The groups, from their first use on: a broker that starts does not wait for them."""
+        if self._groups is None:
+            if self.open_groups is None:
+                raise RuntimeError("this broker has no groups")
+            self._groups = self.open_groups()
+        return self._groups
+
+    @property
+    def has_groups(self) -> bool:
+        """Whether `groups` was used yet."""
+        return self._groups is not None
 
     @staticmethod
     def now_ms() -> int:

@@ -86,6 +86,10 @@ class Topics:
         except KeyError:
             raise UnknownTopicError(name) from None
 
+    def has(self, name: str) -> bool:
+        """Whether there is a topic of this name."""
+        return name in self._by_name
+
     def get_by_id(self, topic_id: UUID) -> Topic:
         """Return the topic with this id."""
         try:

@@ -5,6 +5,7 @@ Responses are *lowered*: built by handlers as the newest type, written with the
 fields the asked-for version has. Handlers therefore know one type per message.
 """
 
+from collections.abc import Callable
 from functools import cache
 from typing import Any
 
@@ -32,11 +33,14 @@ def encode_response(api_key: int, version: int, response: Any) -> bytes:
 def _request_reader(api_key: int, version: int, newest: int) -> Reader:
     source = load_request_schema(api_key, version)
     target = load_request_schema(api_key, newest)
-    old_form = OLD_REQUESTS.get(api_key)
-    if old_form is not None and version <= old_form.until:
-        read = entity_reader(source, source)
-        return lambda cursor: old_form.lift(read(cursor), target)
+    for old_form in OLD_REQUESTS.get(api_key, ()):
+        if version <= old_form.until:
+            return _lifting(entity_reader(source, source), old_form.lift, target)
     return entity_reader(source, target)
+
+
+def _lifting(read: Reader, lift: Callable[[Any, Any], Any], target: Any) -> Reader:
+    return lambda cursor: lift(read(cursor), target)
 
 
 @cache

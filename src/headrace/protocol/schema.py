@@ -73,7 +73,9 @@ def _zero(kafka_type: str, kind: Any, is_array: bool, is_nullable: bool) -> obje
         return None
     if is_array:
         return ()
-    return _ZERO_BY_TYPE.get(kafka_type, 0) if kafka_type else kind()
+    if kafka_type:
+        return _ZERO_BY_TYPE.get(kafka_type, 0)
+    return kind(**{field.name: field.default for field in fields_of(kind)})
 
 
 def _strip_none(kind: Any) -> tuple[Any, bool]:

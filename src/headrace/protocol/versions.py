@@ -13,7 +13,15 @@ FIRST_FLEXIBLE: dict[int, int] = {
     1: 12,  # Fetch
     2: 6,  # ListOffsets
     3: 9,  # Metadata
+    8: 8,  # OffsetCommit
+    9: 6,  # OffsetFetch
     10: 3,  # FindCoordinator
+    11: 6,  # JoinGroup
+    12: 4,  # Heartbeat
+    13: 4,  # LeaveGroup
+    14: 4,  # SyncGroup
+    15: 5,  # DescribeGroups
+    16: 3,  # ListGroups
     18: 3,  # ApiVersions
     19: 5,  # CreateTopics
     20: 4,  # DeleteTopics
@@ -24,8 +32,12 @@ FIRST_FLEXIBLE: dict[int, int] = {
     33: 2,  # AlterConfigs
     35: 2,  # DescribeLogDirs
     37: 2,  # CreatePartitions
+    42: 2,  # DeleteGroups
     44: 1,  # IncrementalAlterConfigs
+    47: 1,  # OffsetDelete
     60: 0,  # DescribeCluster
+    68: 0,  # ConsumerGroupHeartbeat
+    69: 0,  # ConsumerGroupDescribe
     74: 0,  # ListConfigResources
     75: 0,  # DescribeTopicPartitions
 }

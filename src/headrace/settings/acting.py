@@ -8,11 +8,15 @@ from headrace.settings.catalogue import TOPIC
 from headrace.settings.own import OWN_SETTINGS
 
 TOPIC_EFFECTS = {
-    "cleanup.policy": "What happens to old segments: `delete` removes them by age and size.",
+    "cleanup.policy": (
+        "What happens to old segments: `delete` removes them by age and size; `compact` keeps the "
+        "last record of each key, in internal topics so far."
+    ),
     "compression.type": (
         "Batches are kept as the producer compressed them, which is what `producer` asks for; "
         "other values are reported and not applied."
     ),
+    "delete.retention.ms": "How long compaction keeps a tombstone that it has seen.",
     "file.delete.delay.ms": "How long a removed segment's file stays on disk.",
     "flush.messages": "After this many messages a log is synced to disk.",
     "flush.ms": "After this time a message is synced to disk.",
@@ -22,6 +26,7 @@ TOPIC_EFFECTS = {
     "message.timestamp.after.max.ms": "How far ahead of the clock a message's time may lie.",
     "message.timestamp.before.max.ms": "How far behind the clock a message's time may lie.",
     "message.timestamp.type": "Whether a message keeps its producer's time or gets the broker's.",
+    "min.cleanable.dirty.ratio": "Dirty part of a log, in bytes, from which on it is compacted.",
     "retention.bytes": "Size of a partition above which its oldest segments are removed.",
     "retention.ms": "Age above which segments are removed; -1 keeps them.",
     "segment.bytes": "Size at which a new segment is begun.",
@@ -40,8 +45,20 @@ _BROKER_EFFECTS = {
     "default.replication.factor": "Replicas of a topic created without a number: 1 is possible.",
     "delete.topic.enable": "Whether topics can be deleted.",
     "fetch.max.bytes": "Most that one fetch answers with, whatever the client asks for.",
+    "group.consumer.assignment.interval.ms": "Time between two assignments of one group.",
+    "group.consumer.assignors": "Assignors of the new protocol (KIP-848); the first by default.",
+    "group.consumer.heartbeat.interval.ms": "How often members of the new protocol shall beat.",
+    "group.consumer.max.size": "Members that a group of the new protocol may have.",
+    "group.consumer.migration.policy": "Which groups may turn into groups of the other protocol.",
+    "group.consumer.session.timeout.ms": "A member of the new protocol is out after this silence.",
+    "group.initial.rebalance.delay.ms": "How long a new classic group waits for more members.",
+    "group.max.session.timeout.ms": "Longest session time-out that a classic member may ask for.",
+    "group.max.size": "Members that a classic group may have.",
+    "group.min.session.timeout.ms": "Shortest session time-out that a classic member may ask for.",
     "listener.security.protocol.map": "Which protocol each listener speaks: PLAINTEXT so far.",
     "listeners": "The address the broker listens on; the first that is not a controller's.",
+    "log.cleaner.backoff.ms": "How often logs are looked at for compaction.",
+    "log.cleaner.enable": "Whether logs are compacted.",
     "log.dir": "The data directory, when log.dirs is not set.",
     "log.dirs": "The data directory: one, not several.",
     "log.flush.offset.checkpoint.interval.ms": "How often recovery points are written.",
@@ -57,6 +74,9 @@ _BROKER_EFFECTS = {
     "max.incremental.fetch.session.cache.slots": "Fetch sessions remembered at a time (KIP-227).",
     "node.id": "The node's id.",
     "num.partitions": "Partitions of a topic created without a number of them.",
+    "offset.metadata.max.bytes": "Longest text that may be committed with an offset.",
+    "offsets.retention.check.interval.ms": "How often offsets that are too old are looked for.",
+    "offsets.retention.minutes": "How long offsets are kept after their group has become empty.",
     "offsets.topic.num.partitions": "Partitions of __consumer_offsets.",
     "offsets.topic.segment.bytes": "Segment size of __consumer_offsets.",
     "producer.id.expiration.ms": "An idempotent producer is forgotten when silent for this long.",

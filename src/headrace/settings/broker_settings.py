@@ -163,6 +163,12 @@ class BrokerSettings:
         values = {name: parse(catalogue.GROUP[name], text) for name, text in overrides.items()}
         rules.check_group(values, self._group_values(overrides), self.__getitem__)
 
+    def group_int(self, group: _Str, name: _Str) -> _Int:
+        """Return the value of a broker's setting for one group, which may have its own."""
+        overrides = self._layers.dynamic.groups.get(group, {})
+        own_name = name.removeprefix("group.")
+        return int(overrides[own_name]) if own_name in overrides else self.int(name)
+
     def describe_broker(self) -> _Entries:
         """Return all settings of this broker."""
         return describe.describe_broker(self._layers)

@@ -60,6 +60,9 @@ DEFAULTS = {
     "node.id": "1",  # Kafka has no default; a single node needs no choice
     "broker.id": "1",  # the old name of node.id
     "process.roles": "broker,controller",  # Kafka has no default; one process does both
+    "group.initial.rebalance.delay.ms": "0",  # the first message of a new group comes at once
+    # Kafka spares its assignor; without this a second member waits for its second heartbeat.
+    "group.consumer.assignment.interval.ms": "0",
 }
 
 # Kafka changes these at run time. Here the address is bound once, and whoever may send a request

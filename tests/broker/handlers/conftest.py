@@ -15,9 +15,12 @@ from kio.serial import entity_reader, entity_writer
 
 from headrace.broker.catalog import Catalog
 from headrace.broker.dispatch import APIS
+from headrace.broker.groups.offsets_topic import Storage
+from headrace.broker.groups.runtime import Groups
 from headrace.broker.state import Broker, RequestContext
 from headrace.broker.topics import Topics
 from headrace.log.directory import LogDirectory
+from headrace.metrics import Metrics
 from headrace.protocol.codec import decode_request, encode_response
 from headrace.records.batch import peek_header
 from headrace.records.builder import build_batch
@@ -28,6 +31,7 @@ NODE_ID = 5
 NOW_MS = 1_700_000_000_000
 
 Ask = Callable[..., Any]
+AskAll = Callable[..., list[Any]]
 Append = Callable[..., None]
 
 
@@ -42,32 +46,56 @@ def broker(tmp_path: Path) -> Iterator[Broker]:
             node_id=NODE_ID, cluster_id=logs.cluster_id, settings=settings, topics=topics
         )
         broker.advertised_host, broker.advertised_port = "broker.test", 9092
+        storage = Storage(lambda: None, lambda log, size: None, None)
+        broker.open_groups = lambda: Groups(topics, settings, broker.clock, storage, Metrics())
         yield broker
+        broker.clock.stop()
         logs.close(NOW_MS)
 
 
 @pytest.fixture
-def ask(broker: Broker) -> Ask:
+def loop() -> Iterator[asyncio.Runner]:
+    """The event loop that all requests of a test share: some wait for others."""
+    with asyncio.Runner() as runner:
+        yield runner
+
+
+@pytest.fixture
+def ask(broker: Broker, loop: asyncio.Runner) -> Ask:
     """Send a request of the newest type at some version; both ways go through real bytes."""
 
     def ask(api_key: int, request: Any, version: int | None = None) -> Any:
-        api = APIS[api_key]
-        newest = api.schema_version
-        version = api.versions[-1] if version is None else version
-        sent = _as_sent(request, load_request_schema(api_key, version))
-        out = io.BytesIO()
-        entity_writer(type(sent))(out, sent)
-        lifted = decode_request(api_key, version, newest, out.getvalue(), 0)
-        context = RequestContext(api_key, version, "client", "127.0.0.1")
-        response = api.handler()(lifted, broker, context)
-        if inspect.iscoroutine(response):
-            response = asyncio.run(response)
-        raw = encode_response(api_key, version, response)
-        answer, size = entity_reader(load_response_schema(api_key, version))(raw, 0)
-        assert size == len(raw)
-        return answer
+        return loop.run(_answer(broker, api_key, request, version))
 
     return ask
+
+
+@pytest.fixture
+def ask_all(broker: Broker, loop: asyncio.Runner) -> AskAll:
+    """Send several requests `(api key, request, version)` before any answer is waited for."""
+
+    async def answers(asked: tuple[tuple[int, Any, int], ...]) -> list[Any]:
+        return await asyncio.gather(*(_answer(broker, *one) for one in asked))
+
+    return lambda *asked: loop.run(answers(asked))
+
+
+async def _answer(broker: Broker, api_key: int, request: Any, version: int | None) -> Any:
+    api = APIS[api_key]
+    newest = api.schema_version
+    version = api.versions[-1] if version is None else version
+    sent = _as_sent(request, load_request_schema(api_key, version))
+    out = io.BytesIO()
+    entity_writer(type(sent))(out, sent)
+    lifted = decode_request(api_key, version, newest, out.getvalue(), 0)
+    context = RequestContext(api_key, version, "client", "127.0.0.1")
+    response = api.handler()(lifted, broker, context)
+    if inspect.iscoroutine(response):
+        response = await response
+    raw = encode_response(api_key, version, response)
+    answer, size = entity_reader(load_response_schema(api_key, version))(raw, 0)
+    assert size == len(raw)
+    return answer
 
 
 @pytest.fixture

@@ -1,12 +1,12 @@
 """FindCoordinator (10), v0-6.
 
-v1  key types: group 0, transaction 1, share 2
+v1  key types: group 0, transaction 1; share 2 from v6 on
 v4  several keys in one request (KIP-699)
+v6  share groups (KIP-932)
 
-There is no coordinator yet: groups and transactions come with the next issues.
-The answer is the one Kafka gives while its coordinator is not to be had, which
-clients retry. It must be served all the same: librdkafka takes a broker
-without it for one that cannot do lz4.
+Groups have this broker; their topic is made at the first question, as in Kafka. Transactions and
+share groups come with later issues: the answer is the one Kafka gives while a coordinator is not to
+be had, which clients retry.
 """
 
 from kio.schema.errors import ErrorCode
@@ -17,26 +17,61 @@ from kio.static.primitive import i32
 
 from headrace.broker.handlers.throttle import NO_THROTTLE
 from headrace.broker.state import Broker, RequestContext
+from headrace.errors import HeadraceError
 
 VERSIONS = range(0, 7)
+_BATCHED_SINCE = 4
+_SHARE_SINCE = 6
 _NOBODY = -1
+_GROUP, _TRANSACTION, _SHARE = range(3)
 
 
 def handle(
     request: FindCoordinatorRequest, broker: Broker, context: RequestContext
 ) -> FindCoordinatorResponse:
-    """Tell every key that it has no coordinator now."""
+    """Send groups here; tell every other key that it has no coordinator now."""
     return FindCoordinatorResponse(
         throttle_time=NO_THROTTLE,
         coordinators=tuple(
-            Coordinator(
-                key=key,
-                node_id=BrokerId(_NOBODY),
-                host="",
-                port=i32(_NOBODY),
-                error_code=ErrorCode.coordinator_not_available,
-                error_message="this broker has no group or transaction coordinator yet",
-            )
-            for key in request.coordinator_keys
+            _find(request.key_type, key, broker, context) for key in request.coordinator_keys
         ),
+    )
+
+
+def _find(key_type: int, key: str, broker: Broker, context: RequestContext) -> Coordinator:
+    if key_type == _GROUP:
+        try:
+            broker.groups.offsets_topic.ensure()
+        except HeadraceError:
+            return _nobody(key, ErrorCode.coordinator_not_available, "")
+        return Coordinator(
+            key=key,
+            node_id=BrokerId(broker.node_id),
+            host=broker.advertised_host,
+            port=i32(broker.advertised_port),
+            error_code=ErrorCode.none,
+            error_message="" if context.api_version >= _BATCHED_SINCE else "NONE",
+        )
+    is_share = key_type == _SHARE and context.api_version >= _SHARE_SINCE and _is_share_key(key)
+    if key_type == _TRANSACTION or is_share:
+        message = "this broker has no transaction or share group coordinator yet"
+        return _nobody(key, ErrorCode.coordinator_not_available, message)
+    message = f"there is no coordinator of type {key_type} for this key"
+    return _nobody(key, ErrorCode.invalid_request, message)
+
+
+def _is_share_key(key: str) -> bool:
+    """Share groups ask for a partition: group:topic id:number."""
+    parts = key.split(":")
+    return len(parts) == 3 and all(parts) and parts[2].isdecimal()
+
+
+def _nobody(key: str, error_code: ErrorCode, message: str) -> Coordinator:
+    return Coordinator(
+        key=key,
+        node_id=BrokerId(_NOBODY),
+        host="",
+        port=i32(_NOBODY),
+        error_code=error_code,
+        error_message=message,
     )

@@ -1,0 +1,1 @@
+"""Groups as the broker keeps them: their log, their loading, their timers."""

@@ -1,0 +1,43 @@
+"""DeleteGroups (42), v0-2.
+
+v2  flexible encoding
+"""
+
+from kio.schema.delete_groups.v2.request import DeleteGroupsRequest
+from kio.schema.delete_groups.v2.response import DeletableGroupResult, DeleteGroupsResponse
+from kio.schema.errors import ErrorCode
+from kio.schema.types import GroupId
+
+from headrace.broker.error_codes import code_for
+from headrace.broker.handlers.throttle import NO_THROTTLE
+from headrace.broker.state import Broker, RequestContext
+from headrace.coordinators.groups.offset_requests import delete_group
+from headrace.errors import GroupError
+
+VERSIONS = range(0, 3)
+
+
+async def handle(
+    request: DeleteGroupsRequest, broker: Broker, context: RequestContext
+) -> DeleteGroupsResponse:
+    """Delete each group that has no members, with its offsets."""
+    return DeleteGroupsResponse(
+        throttle_time=NO_THROTTLE,
+        results=tuple(
+            [
+                DeletableGroupResult(group_id=group_id, error_code=await _delete(group_id, broker))
+                for group_id in dict.fromkeys(request.groups_names)
+            ]
+        ),
+    )
+
+
+async def _delete(group_id: GroupId, broker: Broker) -> ErrorCode:
+    groups = broker.groups
+    try:
+        await groups.ready(group_id)
+        now_ms = groups.clock.steady_ms()
+        await groups.carry_out(delete_group(groups.coordinator, group_id, now_ms))
+    except GroupError as error:
+        return code_for(error)
+    return ErrorCode.none

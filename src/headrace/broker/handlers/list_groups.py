@@ -1,0 +1,45 @@
+"""ListGroups (16), v0-5.
+
+v4  states_filter in the request, group_state in the answer (KIP-518)
+v5  types_filter in the request, group_type in the answer (KIP-848)
+"""
+
+from kio.schema.errors import ErrorCode
+from kio.schema.list_groups.v5.request import ListGroupsRequest
+from kio.schema.list_groups.v5.response import ListedGroup, ListGroupsResponse
+from kio.schema.types import GroupId
+
+from headrace.broker.error_codes import code_for
+from headrace.broker.handlers.throttle import NO_THROTTLE
+from headrace.broker.state import Broker, RequestContext
+from headrace.errors import GroupError
+
+VERSIONS = range(0, 6)
+
+
+async def handle(
+    request: ListGroupsRequest, broker: Broker, context: RequestContext
+) -> ListGroupsResponse:
+    """Show all groups in these states and of these types; without a filter, all."""
+    try:
+        await broker.groups.all_ready()
+    except GroupError as error:
+        return ListGroupsResponse(throttle_time=NO_THROTTLE, error_code=code_for(error), groups=())
+    states = {state.lower() for state in request.states_filter}
+    types = {group_type.lower() for group_type in request.types_filter}
+    listed = [group.listed() for group in broker.groups.coordinator.groups()]
+    return ListGroupsResponse(
+        throttle_time=NO_THROTTLE,
+        error_code=ErrorCode.none,
+        groups=tuple(
+            ListedGroup(
+                group_id=GroupId(group.group_id),
+                protocol_type=group.protocol_type,
+                group_state=group.state,
+                group_type=group.group_type,
+            )
+            for group in listed
+            if (not states or group.state.lower() in states)
+            and (not types or group.group_type.lower() in types)
+        ),
+    )

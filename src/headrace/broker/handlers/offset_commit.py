@@ -1,0 +1,126 @@
+"""OffsetCommit (8), v2-10.
+
+v2   retention_time_ms in the request, until v4
+v6   committed_leader_epoch (KIP-320)
+v7   group_instance_id (KIP-345)
+v9   the generation may be a member's epoch (KIP-848)
+v10  topics by id (KIP-848); until then by name
+"""
+
+from typing import Any, NamedTuple
+from uuid import UUID
+
+from kio.schema.errors import ErrorCode
+from kio.schema.offset_commit.v10.request import OffsetCommitRequestPartition
+from kio.schema.offset_commit.v10.response import OffsetCommitResponsePartition
+
+from headrace.broker.error_codes import code_for
+from headrace.broker.handlers.throttle import NO_THROTTLE
+from headrace.broker.state import Broker, RequestContext
+from headrace.coordinators.groups.offset_requests import Committer, CommitTime, commit_offsets
+from headrace.coordinators.groups.offsets import OffsetToCommit
+from headrace.errors import GroupError, TopicError
+from headrace.model import Topic
+from headrace.protocol.schema import MILLISECOND
+
+VERSIONS = range(2, 11)
+_EPOCHS_SINCE = 9
+_IDS_SINCE = 10
+_ZERO_ID = UUID(int=0)
+
+
+class CommittedTopic(NamedTuple):
+    """A topic of the answer: its name until v9, its id from v10 on."""
+
+    name: str | None
+    topic_id: UUID | None
+    partitions: tuple[OffsetCommitResponsePartition, ...]
+
+
+class CommitResponse(NamedTuple):
+    """The answer in the fields of all versions."""
+
+    throttle_time: Any
+    topics: tuple[CommittedTopic, ...]
+
+
+async def handle(request: Any, broker: Broker, context: RequestContext) -> CommitResponse:
+    """Write down how far the group has read, each partition with its own result."""
+    groups = broker.groups
+    codes: dict[tuple[str, int], ErrorCode] = {}
+    offsets: list[OffsetToCommit] = []
+    topics: list[tuple[Any, Topic | None]] = []
+    for asked in request.topics:
+        topic = _find(broker, asked)
+        topics.append((asked, topic))
+        if topic is not None:
+            offsets += [
+                _offset(topic, one)
+                for one in asked.partitions
+                if 0 <= one.partition_index < topic.partition_count
+            ]
+    version = context.api_version
+    who = Committer(
+        request.group_id,
+        request.member_id,
+        getattr(request, "group_instance_id", None),
+        request.generation_id_or_member_epoch,
+        knows_epochs=version >= _EPOCHS_SINCE,
+    )
+    retention = getattr(request, "retention_time", -MILLISECOND)
+    try:
+        await groups.ready(request.group_id)
+        decision = commit_offsets(
+            groups.coordinator,
+            who,
+            offsets,
+            CommitTime(groups.clock.steady_ms(), groups.clock.now_ms()),
+            max_metadata_bytes=broker.settings.int("offset.metadata.max.bytes"),
+            retention_ms=retention // MILLISECOND,
+        )
+        results = await groups.carry_out(decision)
+        codes = {partition: code_for(error) for partition, error in results.items()}
+    except GroupError as error:
+        codes = {(one.topic, one.partition): code_for(error) for one in offsets}
+    return CommitResponse(
+        NO_THROTTLE, tuple(_answer(asked, topic, codes, version) for asked, topic in topics)
+    )
+
+
+def _find(broker: Broker, asked: Any) -> Topic | None:
+    try:
+        if hasattr(asked, "name"):
+            return broker.topics.get(asked.name)
+        return broker.topics.get_by_id(asked.topic_id or _ZERO_ID)
+    except TopicError:
+        return None
+
+
+def _offset(topic: Topic, asked: OffsetCommitRequestPartition) -> OffsetToCommit:
+    return OffsetToCommit(
+        topic.name,
+        asked.partition_index,
+        asked.committed_offset,
+        getattr(asked, "committed_leader_epoch", -1),
+        asked.committed_metadata,
+        topic.topic_id,
+    )
+
+
+def _answer(
+    asked: Any, topic: Topic | None, codes: dict[tuple[str, int], ErrorCode], version: int
+) -> CommittedTopic:
+    is_unknown_id = topic is None and version >= _IDS_SINCE
+    missing = ErrorCode.unknown_topic_id if is_unknown_id else ErrorCode.unknown_topic_or_partition
+    name = getattr(asked, "name", None) or (topic.name if topic is not None else "")
+    return CommittedTopic(
+        name,
+        getattr(asked, "topic_id", None),
+        tuple(
+            OffsetCommitResponsePartition(
+                partition_index=one.partition_index,
+                error_code=codes.get((name, one.partition_index), missing),
+            )
+            for one in asked.partitions
+        ),
+    )

@@ -1,0 +1,148 @@
+"""OffsetFetch (9), v1-10.
+
+v2   null topics mean all; error_code of the whole answer
+v5   committed_leader_epoch (KIP-320)
+v7   require_stable (KIP-447): without transactions every offset is
+v8   several groups in one request (KIP-709)
+v9   member_id and member_epoch, which are checked (KIP-848)
+v10  topics by id; until then by name
+"""
+
+from typing import Any, NamedTuple
+from uuid import UUID
+
+from kio.schema.errors import ErrorCode
+from kio.static.primitive import i32, i64
+
+from headrace.broker.error_codes import code_for
+from headrace.broker.handlers.throttle import NO_THROTTLE
+from headrace.broker.state import Broker, RequestContext
+from headrace.coordinators.groups.offset_requests import fetch_offsets
+from headrace.coordinators.groups.records import OffsetCommit
+from headrace.errors import GroupError, TopicError
+from headrace.model import Topic
+
+VERSIONS = range(1, 11)
+_GROUP_ERROR_SINCE = 2
+_IDS_SINCE = 10
+_NO_OFFSET = -1
+
+
+class FetchedPartition(NamedTuple):
+    """One offset; -1 where the group has committed none."""
+
+    partition_index: int
+    committed_offset: i64 = i64(_NO_OFFSET)
+    committed_leader_epoch: i32 = i32(-1)
+    metadata: str = ""
+    error_code: ErrorCode = ErrorCode.none
+
+
+class FetchedTopic(NamedTuple):
+    """A topic of the answer: its name until v9, its id from v10 on."""
+
+    name: str
+    topic_id: UUID | None
+    partitions: tuple[FetchedPartition, ...]
+
+
+class FetchedGroup(NamedTuple):
+    """The answer for one group."""
+
+    group_id: str
+    topics: tuple[FetchedTopic, ...]
+    error_code: ErrorCode
+
+
+class FetchResponse(NamedTuple):
+    """The answer in the fields of all versions."""
+
+    throttle_time: Any
+    groups: tuple[FetchedGroup, ...]
+
+
+async def handle(request: Any, broker: Broker, context: RequestContext) -> FetchResponse:
+    """Show how far each group has read: only what a crash cannot take back."""
+    version = context.api_version
+    groups = [await _fetch(asked, broker, version) for asked in request.groups]
+    return FetchResponse(NO_THROTTLE, tuple(groups))
+
+
+async def _fetch(asked: Any, broker: Broker, version: int) -> FetchedGroup:
+    groups = broker.groups
+    group_id = asked.group_id
+    try:
+        await groups.ready(group_id)
+        await groups.on_disk(group_id)
+        look_up = fetch_offsets(
+            groups.coordinator,
+            group_id,
+            getattr(asked, "member_id", None),
+            getattr(asked, "member_epoch", -1),
+        )
+    except GroupError as error:
+        code = code_for(error)
+        # v1 has no other place for it.
+        topics = asked.topics if version < _GROUP_ERROR_SINCE else ()
+        return FetchedGroup(group_id, tuple(_refused(topic, code) for topic in topics), code)
+    if asked.topics is None:
+        found = groups.coordinator.offsets.of_group(group_id)
+        topics = tuple(
+            FetchedTopic(
+                name,
+                topic.topic_id if topic is not None else None,
+                tuple(_partition(index, commit) for index, commit in partitions.items()),
+            )
+            for name, partitions in found.items()
+            for topic in [_by_name(broker, name)]
+            if topic is not None or version < _IDS_SINCE
+        )
+        return FetchedGroup(group_id, topics, ErrorCode.none)
+    answered = []
+    for one in asked.topics:
+        if version >= _IDS_SINCE:
+            topic = _by_id(broker, one.topic_id)
+            if topic is None:
+                answered.append(_refused(one, ErrorCode.unknown_topic_id))
+                continue
+            name = topic.name
+        else:
+            name = one.name
+        answered.append(
+            FetchedTopic(
+                name,
+                getattr(one, "topic_id", None),
+                tuple(_partition(index, look_up(name, index)) for index in one.partition_indexes),
+            )
+        )
+    return FetchedGroup(group_id, tuple(answered), ErrorCode.none)
+
+
+def _by_name(broker: Broker, name: str) -> Topic | None:
+    try:
+        return broker.topics.get(name)
+    except TopicError:
+        return None
+
+
+def _by_id(broker: Broker, topic_id: UUID | None) -> Topic | None:
+    try:
+        return None if topic_id is None else broker.topics.get_by_id(topic_id)
+    except TopicError:
+        return None
+
+
+def _partition(index: int, commit: OffsetCommit | None) -> FetchedPartition:
+    if commit is None:
+        return FetchedPartition(index)
+    return FetchedPartition(
+        index, i64(commit.offset), i32(commit.leader_epoch), commit.metadata, ErrorCode.none
+    )
+
+
+def _refused(asked: Any, error_code: ErrorCode) -> FetchedTopic:
+    return FetchedTopic(
+        getattr(asked, "name", ""),
+        getattr(asked, "topic_id", None),
+        tuple(FetchedPartition(index, error_code=error_code) for index in asked.partition_indexes),
+    )

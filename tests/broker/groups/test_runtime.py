@@ -1,0 +1,362 @@
+import asyncio
+from collections.abc import Awaitable
+from pathlib import Path
+
+import pytest
+from tests.broker.groups.conftest import FakeSync, Node
+
+from headrace.coordinators.groups.messages import JoinReply, JoinRequest, SyncReply, SyncRequest
+from headrace.coordinators.groups.offset_requests import Committer, CommitTime, commit_offsets
+from headrace.coordinators.groups.offsets import OffsetToCommit
+from headrace.errors import (
+    CoordinatorNotAvailableError,
+    CorruptBatchError,
+    GroupError,
+    StorageWriteError,
+    UnknownMemberError,
+)
+from headrace.log.partition_log import PartitionLog
+
+SESSION_MS = 10_000
+DAY_MS = 86_400_000
+
+
+async def commit(node: Node, group_id: str = "g", offset: int = 5, topic: str = "t") -> None:
+    groups = node.groups
+    await groups.ready(group_id)
+    one = OffsetToCommit(topic, 0, offset, topic_id=node.topics.get(topic).topic_id)
+    when = CommitTime(node.clock.steady_ms(), node.clock.now_ms())
+    await groups.carry_out(
+        commit_offsets(
+            groups.coordinator, Committer(group_id), [one], when, max_metadata_bytes=4096
+        )
+    )
+
+
+async def committed(node: Node, group_id: str = "g", topic: str = "t") -> int | None:
+    await node.groups.ready(group_id)
+    await node.groups.on_disk(group_id)
+    found = node.groups.coordinator.offsets.get(group_id, topic, 0)
+    return None if found is None else found.offset
+
+
+async def join(node: Node, member_id: str = "", group_id: str = "g") -> JoinReply:
+    return await node.groups.join(
+        JoinRequest(
+            group_id,
+            member_id,
+            None,
+            "client",
+            "/127.0.0.1",
+            SESSION_MS,
+            SESSION_MS,
+            "consumer",
+            (("range", b""),),
+            must_know_its_id=False,
+        )
+    )
+
+
+async def sync(node: Node, joined: JoinReply, group_id: str = "g") -> SyncReply:
+    assignments = tuple((member.member_id, b"mine") for member in joined.members)
+    return await node.groups.sync(
+        SyncRequest(group_id, joined.generation_id, joined.member_id, None, assignments=assignments)
+    )
+
+
+async def refusal(reply: Awaitable[JoinReply | SyncReply]) -> GroupError | None:
+    """Why not: raised when nothing was decided, in the reply when it could not be written."""
+    try:
+        return (await reply).error
+    except GroupError as error:
+        return error
+
+
+def refuse_writes(monkeypatch: pytest.MonkeyPatch) -> None:
+    def refuse(log: PartitionLog, now_ms: int) -> int:
+        log.discard()
+        raise StorageWriteError(log.directory, OSError(28, "No space left on device"))
+
+    monkeypatch.setattr(PartitionLog, "commit", refuse)
+
+
+# --- what is written
+
+
+def test_what_was_committed_is_there_after_a_restart(node: Node) -> None:
+    node.run(commit(node, offset=5))
+    node.run(commit(node, offset=6))
+
+    node.restart()
+
+    assert not node.groups.is_ready("g")
+    assert node.run(committed(node)) == 6
+    assert node.groups.is_ready("g")
+
+
+def test_a_stable_group_is_stable_after_a_restart_and_its_member_goes_on(node: Node) -> None:
+    joined = node.run(join(node))
+    assert node.run(sync(node, joined)).assignment == b"mine"
+
+    node.restart()
+    node.run(node.groups.load())
+
+    node.groups.heartbeat("g", joined.member_id, None, joined.generation_id)
+    assert node.groups.coordinator.describe_classic("g").state == "Stable"
+
+
+def test_an_answer_waits_for_the_disk(node: Node) -> None:
+    disk = FakeSync()
+    node.restart(disk)
+
+    async def scenario() -> None:
+        committing = asyncio.create_task(commit(node))
+        asking = asyncio.create_task(committed(node))
+        for _ in range(5):
+            await asyncio.sleep(0)
+        assert len(disk.waiting) == 2
+        assert not committing.done()
+        assert not asking.done(), "a crash could take this offset back"
+        disk.finish()
+        await committing
+        assert await asking == 5
+
+    node.run(scenario())
+
+
+def test_a_failed_sync_is_told_to_all_who_wait(node: Node) -> None:
+    disk = FakeSync()
+    node.restart(disk)
+
+    async def scenario() -> None:
+        committing = asyncio.create_task(commit(node))
+        joining = asyncio.create_task(join(node, group_id="g"))
+        for _ in range(5):
+            await asyncio.sleep(0)
+        disk.fail()
+        with pytest.raises(CoordinatorNotAvailableError):
+            await committing
+        assert isinstance(await refusal(joining), CoordinatorNotAvailableError)
+        with pytest.raises(CoordinatorNotAvailableError):
+            await committed(node)
+
+    node.run(scenario())
+
+
+def test_a_refused_write_is_told_and_changes_nothing(
+    node: Node, monkeypatch: pytest.MonkeyPatch
+) -> None:
+    node.run(commit(node, offset=5))
+    with monkeypatch.context() as full:
+        refuse_writes(full)
+        with pytest.raises(CoordinatorNotAvailableError):
+            node.run(commit(node, offset=6))
+
+    assert node.run(committed(node)) == 5
+    node.run(commit(node, offset=7))
+    assert node.run(committed(node)) == 7
+
+
+def test_a_join_that_cannot_be_written_is_answered(
+    node: Node, monkeypatch: pytest.MonkeyPatch
+) -> None:
+    node.groups.offsets_topic.ensure()
+    with monkeypatch.context() as full:
+        refuse_writes(full)
+        error = node.run(refusal(join(node)))
+    assert isinstance(error, CoordinatorNotAvailableError)
+
+    joined = node.run(join(node))
+    assert joined.error is None
+
+
+def test_a_leader_whose_assignment_is_not_written_joins_again(
+    node: Node, monkeypatch: pytest.MonkeyPatch
+) -> None:
+    joined = node.run(join(node))
+    with monkeypatch.context() as full:
+        refuse_writes(full)
+        error = node.run(refusal(sync(node, joined)))
+    assert isinstance(error, CoordinatorNotAvailableError)
+
+    again = node.run(join(node, joined.member_id))
+    assert again.generation_id == joined.generation_id + 1
+    assert node.run(sync(node, again)).assignment == b"mine"
+
+
+# --- time
+
+
+def test_a_member_that_is_not_heard_of_is_let_go(node: Node) -> None:
+    async def scenario() -> None:
+        joined = await join(node)
+        await sync(node, joined)
+        node.clock.advance(SESSION_MS - 1_000)
+        node.groups.heartbeat("g", joined.member_id, None, joined.generation_id)
+        node.clock.advance(SESSION_MS - 1_000)
+        node.groups.heartbeat("g", joined.member_id, None, joined.generation_id)
+
+        node.clock.advance(SESSION_MS + 1)
+
+        with pytest.raises(UnknownMemberError):
+            node.groups.heartbeat("g", joined.member_id, None, joined.generation_id)
+
+    node.run(scenario())
+
+
+def test_a_join_waits_no_longer_than_the_others_may_take(node: Node) -> None:
+    async def scenario() -> None:
+        first = await join(node)
+        await sync(node, first)
+        second = asyncio.create_task(join(node))
+        await asyncio.sleep(0)
+        assert not second.done()
+
+        node.clock.advance(SESSION_MS + 1)
+
+        joined = await second
+        assert joined.leader == joined.member_id
+        assert len(joined.members) == 1
+
+    node.run(scenario())
+
+
+def test_old_offsets_expire_and_stay_away(node: Node) -> None:
+    async def scenario() -> None:
+        await commit(node, "old")
+        node.clock.advance(6 * DAY_MS)
+        await commit(node, "young")
+        node.clock.advance(1 * DAY_MS)
+        await node.groups.expire()
+
+    node.run(scenario())
+    for _ in range(2):
+        assert node.run(committed(node, "old")) is None
+        assert node.run(committed(node, "young")) == 5
+        node.restart()
+        node.run(node.groups.load())
+    assert [group.group_id for group in node.groups.coordinator.groups()] == ["young"]
+
+
+# --- topics
+
+
+def test_a_deleted_topic_takes_its_offsets_along(node: Node) -> None:
+    node.topics.create("u", 1, {})
+    node.run(commit(node, topic="t"))
+    node.run(commit(node, topic="u", offset=6))
+
+    node.topics.delete("t")
+
+    for _ in range(2):
+        assert node.run(committed(node, topic="t")) is None
+        assert node.run(committed(node, topic="u")) == 6
+        node.restart()
+
+
+def test_a_topic_deleted_before_its_groups_were_read_takes_its_offsets_along(node: Node) -> None:
+    node.run(commit(node))
+    node.restart()
+
+    node.topics.delete("t")
+    node.topics.create("t", 3, {})
+
+    assert node.run(committed(node)) is None
+
+
+def test_without_their_topic_there_are_no_groups_and_they_may_begin_anew(node: Node) -> None:
+    async def scenario() -> None:
+        await commit(node)
+        joined = await join(node, group_id="h")
+        await sync(node, joined, group_id="h")
+        waiting = asyncio.create_task(join(node, group_id="h"))
+        await asyncio.sleep(0)
+
+        node.topics.delete("__consumer_offsets")
+
+        with pytest.raises(CoordinatorNotAvailableError):
+            await waiting
+        assert node.groups.coordinator.groups() == []
+        assert await committed(node) is None
+        await commit(node, offset=9)
+        assert await committed(node) == 9
+
+    node.run(scenario())
+
+
+# --- loading
+
+
+def test_what_cannot_be_read_is_told_and_tried_again(
+    node: Node, monkeypatch: pytest.MonkeyPatch
+) -> None:
+    node.run(commit(node))
+    node.restart()
+    with monkeypatch.context() as broken:
+
+        def refuse(log: PartitionLog, offset: int, max_bytes: int) -> None:
+            raise CorruptBatchError(Path(log.directory), 0, "checksum")
+
+        broken.setattr(PartitionLog, "read", refuse)
+        with pytest.raises(CoordinatorNotAvailableError):
+            node.run(committed(node))
+        node.run(node.groups.load())
+        with pytest.raises(CoordinatorNotAvailableError):
+            node.run(node.groups.all_ready())
+
+    assert node.run(committed(node)) == 5
+    node.run(node.groups.all_ready())
+
+
+def test_all_who_ask_at_once_share_one_load(node: Node, monkeypatch: pytest.MonkeyPatch) -> None:
+    node.run(commit(node))
+    node.restart()
+    reads: list[int] = []
+    read = PartitionLog.read
+
+    def count(log: PartitionLog, offset: int, max_bytes: int) -> object:
+        reads.append(offset)
+        return read(log, offset, max_bytes)
+
+    monkeypatch.setattr(PartitionLog, "read", count)
+
+    async def scenario() -> list[int | None]:
+        return await asyncio.gather(*(committed(node) for _ in range(5)))
+
+    assert node.run(scenario()) == [5] * 5
+    assert reads == [0]
+
+
+# --- the end
+
+
+def test_a_stopping_broker_sends_those_who_wait_away(node: Node) -> None:
+    async def scenario() -> None:
+        joined = await join(node)
+        await sync(node, joined)
+        joining = asyncio.create_task(join(node))
+        await asyncio.sleep(0)
+
+        node.groups.drain()
+
+        with pytest.raises(CoordinatorNotAvailableError):
+            await joining
+        with pytest.raises(CoordinatorNotAvailableError):
+            await join(node)
+
+    node.run(scenario())
+
+
+# --- what is counted
+
+
+def test_rebalances_heartbeats_and_commits_are_counted(node: Node) -> None:
+    joined = node.run(join(node))
+    node.run(sync(node, joined))
+    node.groups.heartbeat("g", joined.member_id, None, joined.generation_id)
+    node.run(commit(node, "h"))
+
+    metrics = node.metrics
+    assert metrics.group_rebalances.value == 1
+    assert metrics.group_heartbeats.value == 1
+    assert metrics.offset_commits.value == 1
