@@ -10,6 +10,9 @@ from headrace.kafka.java import find_java
 settings.register_profile("headrace", deadline=None, print_blob=True)
 settings.load_profile("headrace")
 
+# For the tests of our own pytest plugin; and the one that records what clients can do.
+pytest_plugins = ["pytester", "tests.features"]
+
 
 def pytest_collection_modifyitems(items: list[pytest.Item]) -> None:
     """Skip what needs Java where there is none, with the sentence that says what to install."""

@@ -38,6 +38,16 @@ def test_its_settings_are_kafkas() -> None:
         assert broker.server.settings.int("num.partitions") == 7
 
 
+def test_a_broker_started_again_has_the_same_address_and_data() -> None:
+    with running_broker(in_memory=True) as broker:
+        address, cluster_id = broker.bootstrap, broker.server.service.broker.cluster_id
+        broker.restart()
+
+        assert broker.bootstrap == address
+        assert broker.server.service.broker.cluster_id == cluster_id
+        assert broker.server.is_ready
+
+
 def test_what_the_start_raises_comes_out_of_the_context_manager(tmp_path: Path) -> None:
     with (
         running_broker(tmp_path),
