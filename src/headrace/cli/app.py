@@ -6,8 +6,9 @@ from typing import Annotated
 import typer
 
 from headrace import __version__
-from headrace.cli import log
+from headrace.cli import cluster, configs, consume, groups, log, produce, top, topics
 from headrace.cli import serve as serving
+from headrace.cli.output import help_style
 
 app = typer.Typer(
     name="headrace",
@@ -15,9 +16,18 @@ app = typer.Typer(
     epilog="Exit codes: 0 done, 1 failed or damage found, 2 wrong usage or configuration.",
     no_args_is_help=True,
     pretty_exceptions_enable=False,
+    rich_markup_mode=help_style(),
     context_settings={"help_option_names": ["-h", "--help"]},
 )
+app.add_typer(topics.app, name="topics")
+app.add_typer(groups.app, name="groups")
+app.add_typer(configs.app, name="configs")
+app.command(epilog=cluster.EPILOG)(cluster.cluster)
 app.add_typer(log.app, name="log")
+# data commands
+app.command(epilog="Example: headrace produce greetings /etc/hostname")(produce.produce)
+app.command(epilog="Example: headrace consume greetings --from -1h --json")(consume.consume)
+app.command(epilog="Example: headrace top --interval 5")(top.top)
 
 
 def _print_version(is_wanted: bool) -> None:

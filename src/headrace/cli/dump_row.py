@@ -18,10 +18,12 @@ class Row(NamedTuple):
     def as_text(self) -> str:
         """The line DumpLogSegments prints for it."""
         prefix = "| " if self.type == "record" else ""
+        is_decoded = isinstance(self.fields.get("key"), dict)
         words = [
             f"{name}: {_text_of(name, value)}"
             for name, value in self.fields.items()
-            if not (value is None and name in ("key", "payload")) and name != "headers"
+            if not (value is None and name in ("key", "payload") and not is_decoded)
+            and name != "headers"
         ]
         return prefix + " ".join(words)
 
@@ -42,6 +44,10 @@ def _text_of(name: str, value: object) -> str:
         return str(value).lower()
     if isinstance(value, bytes):
         return value.decode("utf-8", "replace")
+    if isinstance(value, dict):
+        return json.dumps(value, ensure_ascii=False, separators=(",", ":"))
+    if value is None and name == "payload":
+        return "<DELETE>"
     if isinstance(value, list):
         return "[" + ",".join(map(str, value)) + "]"
     return str(value)

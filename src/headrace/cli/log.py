@@ -27,6 +27,10 @@ def dump(
     print_data: Annotated[
         bool, typer.Option("--print-data", help="Also keys and values; implies --deep.")
     ] = False,
+    offsets_decoder: Annotated[
+        bool,
+        typer.Option("--offsets-decoder", help="Keys and values of __consumer_offsets, as JSON."),
+    ] = False,
 ) -> None:
     """Print what is in log files, as Kafka's DumpLogSegments does.
 
@@ -39,7 +43,9 @@ def dump(
         if not path.is_file():
             _fail(f"{path}: no such file", EXIT_USAGE)
         try:
-            rows = dump_file(path, is_deep=deep, has_data=print_data)
+            rows = dump_file(
+                path, is_deep=deep, has_data=print_data, decodes_offsets=offsets_decoder
+            )
         except ValueError as error:
             _fail(str(error), EXIT_USAGE)
         if not is_json:

@@ -5,10 +5,11 @@ Reads the bytes as they are and trusts nothing in them: damage becomes a row, no
 
 import mmap
 import struct
-from collections.abc import Iterator
+from collections.abc import Callable, Iterator
 from pathlib import Path
 
 from headrace.cli.dump_row import Row, json_bytes
+from headrace.cli.offsets_decoder import decode_offsets
 from headrace.errors import HeadraceError
 from headrace.records.batch import (
     CURRENT_MAGIC,
@@ -31,11 +32,19 @@ _CONTROL_VALUE = struct.Struct(">hi")
 _CODEC_NAMES = ("none", "gzip", "snappy", "lz4", "zstd")
 _MARKER_NAMES = ("ABORT", "COMMIT")
 
+# Makes the fields that show a record's key and value.
+_ShowData = Callable[[Record], dict[str, object]]
 
-def dump_file(path: Path, *, is_deep: bool, has_data: bool) -> Iterator[Row]:
+
+def dump_file(
+    path: Path, *, is_deep: bool, has_data: bool, decodes_offsets: bool = False
+) -> Iterator[Row]:
     """The rows of `path`; its name tells what it is. ValueError: no file of a log is called so."""
     if path.suffix in (".log", ".checkpoint"):
-        return _dump_log(path, is_deep=is_deep or has_data, has_data=has_data)
+        show_data: _ShowData | None = _plain_data if has_data else None
+        if decodes_offsets:
+            show_data = decode_offsets
+        return _dump_log(path, show_data, is_deep=is_deep or show_data is not None)
     if path.suffix == ".index":
         return _dump_offset_index(path)
     if path.suffix == ".timeindex":
@@ -53,16 +62,18 @@ def dump_file(path: Path, *, is_deep: bool, has_data: bool) -> Iterator[Row]:
     raise ValueError(f"{path.name} is not the name of a log, an index, a snapshot or a checkpoint")
 
 
-def _dump_log(path: Path, *, is_deep: bool, has_data: bool) -> Iterator[Row]:
+def _dump_log(path: Path, show_data: _ShowData | None, *, is_deep: bool) -> Iterator[Row]:
     with path.open("rb") as file:
         if not path.stat().st_size:
             return
         mapped = mmap.mmap(file.fileno(), 0, access=mmap.ACCESS_READ)
         with mapped, memoryview(mapped) as buffer:
-            yield from _dump_batches(buffer, is_deep=is_deep, has_data=has_data)
+            yield from _dump_batches(buffer, show_data, is_deep=is_deep)
 
 
-def _dump_batches(buffer: memoryview, *, is_deep: bool, has_data: bool) -> Iterator[Row]:
+def _dump_batches(
+    buffer: memoryview, show_data: _ShowData | None, *, is_deep: bool
+) -> Iterator[Row]:
     position, size, next_offset = 0, len(buffer), 0
     while position < size:
         header = peek_header(buffer, position)
@@ -77,7 +88,7 @@ def _dump_batches(buffer: memoryview, *, is_deep: bool, has_data: bool) -> Itera
             is_valid = crc_is_valid(batch)
             yield _batch_row(header, position, is_valid=is_valid)
             if is_deep and is_valid:
-                yield from _dump_records(batch, header, has_data=has_data)
+                yield from _dump_records(batch, header, show_data)
         position += header.size
         next_offset = header.next_offset
 
@@ -119,15 +130,19 @@ def _batch_row(header: BatchHeader, position: int, *, is_valid: bool) -> Row:
     return Row("batch", fields, is_damage=not is_valid)
 
 
-def _dump_records(batch: memoryview, header: BatchHeader, *, has_data: bool) -> Iterator[Row]:
+def _dump_records(
+    batch: memoryview, header: BatchHeader, show_data: _ShowData | None
+) -> Iterator[Row]:
     try:
         for record in iter_records(batch):
-            yield Row("record", _record_fields(record, header, has_data=has_data))
+            yield Row("record", _record_fields(record, header, show_data))
     except HeadraceError as error:
         yield Row("damage", {"records": str(error), "baseOffset": header.base_offset}, True)
 
 
-def _record_fields(record: Record, header: BatchHeader, *, has_data: bool) -> dict[str, object]:
+def _record_fields(
+    record: Record, header: BatchHeader, show_data: _ShowData | None
+) -> dict[str, object]:
     sequence = header.base_sequence
     if sequence >= 0:
         sequence = (sequence + record.offset - header.base_offset) & MAX_SEQUENCE
@@ -141,13 +156,17 @@ def _record_fields(record: Record, header: BatchHeader, *, has_data: bool) -> di
     }
     if header.is_control:
         fields |= _control_fields(record)
-    elif has_data:
-        fields |= {
-            "headers": [_json_header(name, value) for name, value in record.headers],
-            "key": record.key,
-            "payload": record.value,
-        }
+    elif show_data is not None:
+        fields |= show_data(record)
     return fields
+
+
+def _plain_data(record: Record) -> dict[str, object]:
+    return {
+        "headers": [_json_header(name, value) for name, value in record.headers],
+        "key": record.key,
+        "payload": record.value,
+    }
 
 
 def _control_fields(record: Record) -> dict[str, object]:

@@ -31,7 +31,7 @@ Where a value comes from, the first that has it wins:
 """
 
 _VARIABLES = (
-    ("HEADRACE_BOOTSTRAP", "which broker the command line talks to (later)"),
+    ("HEADRACE_BOOTSTRAP", "which broker the command line talks to"),
     ("HEADRACE_CACHE_DIR", "where Kafka's jars and built programs are kept"),
     ("HEADRACE_MAVEN_REPOSITORY", "where the jars come from"),
 )

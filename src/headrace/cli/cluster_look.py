@@ -1,0 +1,92 @@
+"""One look at all topics and groups of a cluster, for `headrace top`.
+
+Topics and groups that go while it looks are left out; only a broker that does not answer at all
+is an error.
+"""
+
+import time
+from concurrent.futures import Future
+from typing import Any
+
+from headrace.cli.connection import Connection, admin_types
+from headrace.cli.group_facts import DEAD, state_name
+from headrace.cli.rates import GroupLook, Look, Partition
+from headrace.cli.topic_facts import INTERNAL_TOPICS
+from headrace.cli.wire_questions import ask_log_sizes
+
+
+def take_look(connection: Connection, admin: Any, timeout_s: float) -> Look:
+    """Ask for everything at once; raises KafkaException when there is no answer."""
+    metadata = admin.list_topics(timeout=timeout_s)
+    led = [
+        (name, number)
+        for name, topic in metadata.topics.items()
+        for number, partition in topic.partitions.items()
+        if partition.leader >= 0 and name not in INTERNAL_TOPICS
+    ]
+    at_s = time.monotonic()
+    ends = _ends(admin, led, timeout_s)
+    sizes_bytes = dict[Partition, int]()
+    if connection.is_plaintext:
+        for broker in metadata.brokers.values():
+            found = ask_log_sizes((broker.host, broker.port), timeout_s) or {}
+            for partition, size_bytes in found.items():
+                sizes_bytes[partition] = max(size_bytes, sizes_bytes.get(partition, 0))
+    return Look(at_s, ends, sizes_bytes, _groups(admin, timeout_s))
+
+
+def _ends(admin: Any, partitions: list[Partition], timeout_s: float) -> dict[Partition, int]:
+    from confluent_kafka import TopicPartition
+
+    if not partitions:
+        return {}
+    latest = admin_types().OffsetSpec.latest()
+    wanted = {TopicPartition(*partition): latest for partition in partitions}
+    ends = dict[Partition, int]()
+    for partition, future in admin.list_offsets(wanted, request_timeout=timeout_s).items():
+        if (found := _result(future, timeout_s)) is not None:
+            ends[partition.topic, partition.partition] = found.offset
+    return ends
+
+
+def _groups(admin: Any, timeout_s: float) -> dict[str, GroupLook]:
+    from confluent_kafka import ConsumerGroupTopicPartitions
+
+    listed = _result(admin.list_consumer_groups(request_timeout=timeout_s), timeout_s)
+    names = sorted(group.group_id for group in listed.valid) if listed is not None else []
+    if not names:
+        return {}
+    descriptions = admin.describe_consumer_groups(names, request_timeout=timeout_s)
+    # librdkafka asks for the offsets of one group at a time; all questions are out at once.
+    offsets = {
+        name: admin.list_consumer_group_offsets(
+            [ConsumerGroupTopicPartitions(name)], request_timeout=timeout_s
+        )[name]
+        for name in names
+    }
+    groups = dict[str, GroupLook]()
+    for name in names:
+        described = _result(descriptions[name], timeout_s)
+        committed = _result(offsets[name], timeout_s)
+        if described is None or committed is None or state_name(described.state) == DEAD:
+            continue
+        groups[name] = GroupLook(
+            state_name(described.state),
+            len(described.members),
+            {
+                (each.topic, each.partition): each.offset
+                for each in committed.topic_partitions or ()
+                if each.offset >= 0
+            },
+        )
+    return groups
+
+
+def _result(future: "Future[Any]", timeout_s: float) -> Any:
+    """What was asked for, or None when it has gone meanwhile or cannot be had."""
+    from confluent_kafka import KafkaException
+
+    try:
+        return future.result(timeout_s + 1)
+    except (KafkaException, TimeoutError):
+        return None

@@ -1,0 +1,173 @@
+"""`headrace configs`: show, set and unset the configs of topics, brokers and groups."""
+
+from collections.abc import Iterable
+from enum import StrEnum
+from typing import Annotated, Any
+
+import typer
+
+from headrace.cli.completion import topic_names
+from headrace.cli.config_values import Config, alter_configs, parse_assignments, read_configs
+from headrace.cli.connection import Connection, connects
+from headrace.cli.output import (
+    NONE,
+    Json,
+    UsageError,
+    help_style,
+    print_json,
+    print_table,
+)
+
+app = typer.Typer(
+    help="Show, set and unset configs of topics, brokers and groups.",
+    no_args_is_help=True,
+    rich_markup_mode=help_style(),
+)
+
+
+class Kind(StrEnum):
+    """What has configs."""
+
+    TOPIC = "topic"
+    BROKER = "broker"
+    GROUP = "group"
+
+
+KindArgument = Annotated[
+    Kind, typer.Argument(metavar="topic|broker|group", help="What has the configs.")
+]
+
+
+def _complete_name(context: typer.Context, incomplete: str) -> list[str]:
+    from headrace.cli.completion import group_names
+
+    kind = context.params.get("kind")
+    if kind == Kind.TOPIC:
+        return topic_names(context, incomplete)
+    return group_names(context, incomplete) if kind == Kind.GROUP else []
+
+
+@app.command(epilog="Example: headrace configs show topic orders --all")
+@connects
+def show(
+    kind: KindArgument,
+    name: Annotated[
+        str | None,
+        typer.Argument(
+            metavar="[TARGET]",
+            help="Topic, group or broker id; of a single broker the id may be left out.",
+            autocompletion=_complete_name,
+        ),
+    ] = None,
+    all_: Annotated[
+        bool, typer.Option("--all", help="Also those that nobody has set: the defaults.")
+    ] = False,
+    is_json: Json = False,
+    *,
+    connection: Connection,
+) -> None:
+    """Show the configs that were set on a topic, a broker or a group."""
+    admin = connection.admin()
+    target = _target(connection, admin, kind, [name] if name else [])
+    configs = [
+        config
+        for config in read_configs(connection, admin, kind, target)
+        if all_ or config.is_set_on(kind)
+    ]
+    if is_json:
+        for config in configs:
+            print_json(config._asdict())
+        return
+    print_table(
+        ("name", "value", "source"),
+        [(config.name, _shown(config), config.source) for config in configs],
+    )
+
+
+@app.command("set", epilog="Example: headrace configs set topic orders retention.ms=86400000")
+@connects
+def set_(
+    kind: KindArgument,
+    words: Annotated[
+        list[str],
+        typer.Argument(
+            metavar="[TARGET] NAME=VALUE…",
+            help="Topic, group or broker id, then what to set.",
+            autocompletion=_complete_name,
+        ),
+    ],
+    is_json: Json = False,
+    *,
+    connection: Connection,
+) -> None:
+    """Set configs of a topic, a broker or a group; the others stay as they are."""
+    named = [word for word in words[:1] if "=" not in word]
+    wanted = parse_assignments(words[len(named) :])
+    _alter(connection, kind, named, dict(wanted), is_json=is_json)
+
+
+@app.command(epilog="Example: headrace configs unset topic orders retention.ms")
+@connects
+def unset(
+    kind: KindArgument,
+    words: Annotated[
+        list[str],
+        typer.Argument(
+            metavar="[TARGET] CONFIG…",
+            help="Topic, group or broker id, then configs to unset.",
+            autocompletion=_complete_name,
+        ),
+    ],
+    is_json: Json = False,
+    *,
+    connection: Connection,
+) -> None:
+    """Return configs of a topic, a broker or a group to their defaults."""
+    is_named = kind != Kind.BROKER or words[0].isdecimal()
+    named = words[:1] if is_named else []
+    _alter(connection, kind, named, dict.fromkeys(words[len(named) :]), is_json=is_json)
+
+
+def _alter(
+    connection: Connection,
+    kind: Kind,
+    named: list[str],
+    wanted: dict[str, str | None],
+    *,
+    is_json: bool,
+) -> None:
+    if not wanted:
+        raise UsageError(f"name at least one config after the {kind}")
+    admin = connection.admin()
+    target = _target(connection, admin, kind, named)
+    alter_configs(connection, admin, kind, target, wanted)
+    if is_json:
+        print_json({"kind": kind.value, "name": target, "configs": wanted})
+        return
+    for config, value in wanted.items():
+        done = f"unset {config}" if value is None else f"set {config}={value}"
+        print(f"{kind} {target}: {done}")
+
+
+def _target(connection: Connection, admin: Any, kind: Kind, named: Iterable[str]) -> str:
+    """Name of the topic or group, id of the broker."""
+    name = next(iter(named), None)
+    if kind != Kind.BROKER:
+        if name is None:
+            raise UsageError(f"name the {kind}, such as 'headrace configs show {kind} orders'")
+        return name
+    brokers = [
+        str(each) for each in sorted(admin.list_topics(timeout=connection.timeout_s).brokers)
+    ]
+    if name is None and len(brokers) == 1:
+        return brokers[0]
+    if name not in brokers:
+        wrong = "say which broker" if name is None else f"no broker has the id {name}"
+        raise UsageError(f"{wrong}; there are {', '.join(brokers)}")
+    return name
+
+
+def _shown(config: Config) -> str:
+    if config.is_sensitive:
+        return "(hidden)"
+    return NONE if config.value is None else config.value

@@ -1,0 +1,54 @@
+"""Ctrl-C and SIGTERM as a question that is asked at a good moment, not as an exception.
+
+The first signal lets a command finish what it has in hand; the last one it was made for ends
+the process at once.
+"""
+
+import os
+import signal
+import sys
+from types import FrameType, TracebackType
+from typing import Any, Self
+
+_SIGNALS = (signal.SIGINT, signal.SIGTERM)
+
+
+class Interruption:
+    """`with Interruption() as interruption: while not interruption: …`. For the main thread."""
+
+    def __init__(self, last: int = 2) -> None:
+        self.count = 0
+        self._last = last
+        self._number = 0
+        self._former: dict[int, Any] = {}
+
+    def __bool__(self) -> bool:
+        """Whether a signal has come."""
+        return self.count > 0
+
+    @property
+    def exit_code(self) -> int:
+        """What shells make of the signal: 130 for Ctrl-C, 143 for SIGTERM."""
+        return 128 + self._number
+
+    def __enter__(self) -> Self:
+        for number in _SIGNALS:
+            self._former[number] = signal.signal(number, self._on_signal)
+        return self
+
+    def __exit__(
+        self,
+        kind: type[BaseException] | None,
+        error: BaseException | None,
+        traceback: TracebackType | None,
+    ) -> None:
+        for number, handler in self._former.items():
+            signal.signal(number, handler)
+
+    def _on_signal(self, number: int, _frame: FrameType | None) -> None:
+        self.count += 1
+        if self.count >= self._last:
+            # Not sys.exit: a write to a pipe that nobody reads would go on waiting.
+            os.write(sys.__stderr__.fileno() if sys.__stderr__ else 2, b"headrace: ended at once\n")
+            os._exit(128 + number)
+        self._number = number

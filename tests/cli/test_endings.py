@@ -1,0 +1,52 @@
+"""How a command ends when somebody ends it: as a process, because that is where it shows."""
+
+import os
+import signal
+import subprocess
+import sys
+
+
+def start(bootstrap: str, *words: str) -> "subprocess.Popen[str]":
+    return subprocess.Popen(
+        [sys.executable, "-m", "headrace", *words],
+        stdout=subprocess.PIPE,
+        stderr=subprocess.PIPE,
+        text=True,
+        env={**os.environ, "HEADRACE_BOOTSTRAP": bootstrap},
+    )
+
+
+def test_watching_shows_it_again_and_an_interrupt_ends_it_with_130(
+    bootstrap: str, group: str
+) -> None:
+    words = ("groups", "describe", group, "--watch", "--every", "0.1", "--json")
+    with start(bootstrap, *words) as process:
+        assert process.stdout is not None
+        assert group in process.stdout.readline()
+        assert group in process.stdout.readline()
+        process.send_signal(signal.SIGINT)
+        _, stderr = process.communicate()
+
+    assert (process.returncode, stderr) == (130, "")
+
+
+def test_a_closed_pipe_ends_a_command_quietly(bootstrap: str, group: str) -> None:
+    words = ("groups", "describe", group, "--watch", "--every", "0.1")
+    with start(bootstrap, *words) as process:
+        assert process.stdout is not None
+        assert process.stderr is not None
+        process.stdout.readline()
+        process.stdout.close()
+        stderr = process.stderr.read()
+
+    assert (process.returncode, stderr) == (0, "")
+
+
+def test_a_pipe_that_was_never_read_is_quiet_too(bootstrap: str) -> None:
+    with start(bootstrap, "cluster") as process:
+        assert process.stdout is not None
+        assert process.stderr is not None
+        process.stdout.close()
+        stderr = process.stderr.read()
+
+    assert (process.returncode, stderr) == (0, "")

@@ -1,0 +1,91 @@
+"""The example in each command's help runs as it stands, in a shell, against a broker."""
+
+import os
+import re
+import signal
+import subprocess
+import sys
+from collections.abc import Iterator
+from pathlib import Path
+
+import pytest
+from tests.test_docs import COMMANDS
+
+from headrace.cli.connection import Connection
+from headrace.cli.output import EXIT_INTERRUPTED
+from headrace.kafka.process import free_ports
+from headrace.testing import RunningBroker, running_broker
+
+# These go on until they are told to stop; the test does so after their first line.
+ENDLESS = {"headrace serve", "headrace top"}
+
+
+@pytest.fixture
+def broker(tmp_path: Path) -> Iterator[RunningBroker]:
+    """A broker on ~/.local/share/headrace of a home of its own."""
+    with running_broker(tmp_path / ".local/share/headrace") as broker:
+        yield broker
+
+
+def prepare(broker: RunningBroker) -> None:
+    """Make what the examples speak of: two topics, and the group billing that reads orders."""
+    from confluent_kafka import ConsumerGroupTopicPartitions, TopicPartition
+    from confluent_kafka.cimpl import NewTopic
+
+    connection = Connection(broker.bootstrap, timeout_s=30)
+    admin = connection.admin()
+    producer = connection.producer()
+    for topic in ("orders", "greetings"):
+        connection.wait(admin.create_topics([NewTopic(topic, 3, 1)])[topic])
+        for number in range(30):
+            producer.produce(topic, b'{"number": %d}' % number, partition=number % 3)
+    assert producer.flush(30) == 0
+    offsets = [TopicPartition("orders", number, 5) for number in range(3)]
+    moved = [ConsumerGroupTopicPartitions("billing", offsets)]
+    connection.wait(admin.alter_consumer_group_offsets(moved)["billing"])
+
+
+def run_example(
+    example: str, broker: RunningBroker, home: Path, *, is_endless: bool
+) -> tuple[int, str]:
+    """Run it in a shell where `headrace` is this source tree; return exit code and stderr."""
+    script = f'headrace() {{ {"exec " if is_endless else ""}"$PYTHON" -m headrace "$@"; }}\n'
+    process = subprocess.Popen(
+        ["bash", "-o", "pipefail", "-c", script + example],
+        stdin=subprocess.DEVNULL,
+        stdout=subprocess.PIPE,
+        stderr=subprocess.PIPE,
+        cwd=broker.data_dir,
+        env={
+            **os.environ,
+            "PYTHON": sys.executable,
+            "HOME": str(home),
+            "HEADRACE_BOOTSTRAP": broker.bootstrap,
+        },
+    )
+    with process:
+        assert process.stdout is not None
+        if is_endless:
+            process.stdout.readline()
+            process.send_signal(signal.SIGINT)
+        _, stderr = process.communicate()
+    return process.returncode, stderr.decode()
+
+
+@pytest.mark.parametrize("name", sorted(COMMANDS))
+def test_the_example_of_a_command_runs(name: str, broker: RunningBroker, tmp_path: Path) -> None:
+    epilog = COMMANDS[name].epilog or ""
+    example = epilog.removeprefix("Example: ")
+    if name == "headrace serve":
+        (port,) = free_ports(1)
+        # Its own port may be taken here, and its data directory is that of the fixture.
+        example = re.sub(r"--port \d+", f"--port {port}", example) + f" --data-dir {tmp_path}/other"
+    elif name != "headrace topics create":
+        prepare(broker)
+    if name == "headrace log verify":
+        broker.stop()  # what a running broker writes might be taken for a torn tail
+
+    code, stderr = run_example(example, broker, tmp_path, is_endless=name in ENDLESS)
+
+    assert code in ((0, EXIT_INTERRUPTED) if name in ENDLESS else (0,)), stderr
+    assert "Traceback" not in stderr

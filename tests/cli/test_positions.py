@@ -1,0 +1,42 @@
+import pytest
+
+from headrace.cli.output import UsageError
+from headrace.cli.positions import Kind, Position, parse_position
+
+NOW_MS = 1_794_816_000_000  # 2026-11-16T08:00Z
+
+
+@pytest.mark.parametrize(
+    ("text", "position"),
+    [
+        ("oldest", Position(Kind.OLDEST)),
+        ("earliest", Position(Kind.OLDEST)),
+        ("Latest", Position(Kind.LATEST)),
+        ("newest", Position(Kind.LATEST)),
+        ("0", Position(Kind.OFFSET, 0)),
+        ("120", Position(Kind.OFFSET, 120)),
+        ("+10", Position(Kind.SHIFT, 10)),
+        ("-10", Position(Kind.SHIFT, -10)),
+        ("-1h", Position(Kind.TIME, NOW_MS - 3_600_000)),
+        ("-30m", Position(Kind.TIME, NOW_MS - 1_800_000)),
+        ("-90s", Position(Kind.TIME, NOW_MS - 90_000)),
+        ("-500ms", Position(Kind.TIME, NOW_MS - 500)),
+        ("-1.5d", Position(Kind.TIME, NOW_MS - 129_600_000)),
+        ("-2w", Position(Kind.TIME, NOW_MS - 1_209_600_000)),
+        ("@1763287200000", Position(Kind.TIME, 1_763_287_200_000)),
+        ("2026-11-16", Position(Kind.TIME, 1_794_787_200_000)),
+        ("2026-11-16T08:00", Position(Kind.TIME, NOW_MS)),
+        ("2026-11-16T08:00:00.250Z", Position(Kind.TIME, NOW_MS + 250)),
+        ("2026-11-16T10:00+02:00", Position(Kind.TIME, NOW_MS)),
+    ],
+)
+def test_a_position_is_read(text: str, position: Position) -> None:
+    assert parse_position(text, NOW_MS) == position
+
+
+@pytest.mark.parametrize(
+    "text", ["", "yesterday", "1h", "+1h", "--1", "-1y", "@", "@-1", "1.5", "٣"]
+)
+def test_what_is_no_position_is_refused_with_all_that_is(text: str) -> None:
+    with pytest.raises(UsageError, match="oldest, latest, an offset"):
+        parse_position(text, NOW_MS)
