@@ -8,6 +8,9 @@ import tempfile
 import time
 from pathlib import Path
 
+from confluent_kafka import OFFSET_BEGINNING, Consumer, KafkaException, Producer, TopicPartition
+from confluent_kafka.admin import AdminClient
+from confluent_kafka.cimpl import NewTopic
 from rich.console import Console
 from rich.progress import BarColumn, MofNCompleteColumn, Progress, TextColumn, TimeElapsedColumn
 from rich.table import Table
@@ -32,11 +35,6 @@ class DemoError(HeadraceError):
 def main() -> int:
     """Run the demo; 0 when every message came back."""
     console = Console()
-    try:
-        from confluent_kafka import KafkaException
-    except ImportError:
-        console.print("the demo needs a Kafka client: pip install 'headrace[bench]'")
-        return 1
     try:
         with tempfile.TemporaryDirectory(prefix="headrace-demo-") as directory:
             with broker_process(Path(directory)) as broker:
@@ -72,9 +70,6 @@ def _progress(console: Console) -> Progress:
 
 
 def _create_topic(bootstrap: str) -> None:
-    from confluent_kafka.admin import AdminClient
-    from confluent_kafka.cimpl import NewTopic
-
     admin = AdminClient({"bootstrap.servers": bootstrap})
     for future in admin.create_topics([NewTopic(TOPIC, PARTITIONS, 1)]).values():
         future.result(_PATIENCE_SECONDS)
@@ -82,8 +77,6 @@ def _create_topic(bootstrap: str) -> None:
 
 def _produce(bootstrap: str, progress: Progress) -> float:
     """Send every message with the strongest promise there is; return the seconds it took."""
-    from confluent_kafka import Producer
-
     producer = Producer(
         {
             "bootstrap.servers": bootstrap,
@@ -125,8 +118,6 @@ def _produce(bootstrap: str, progress: Progress) -> float:
 
 def _consume(bootstrap: str, progress: Progress) -> float:
     """Read every message back, check that each is there once; return the seconds it took."""
-    from confluent_kafka import OFFSET_BEGINNING, Consumer, KafkaException, TopicPartition
-
     consumer = Consumer(
         {
             "bootstrap.servers": bootstrap,

@@ -22,7 +22,7 @@ from headrace.bench.driver import Driver
 from headrace.bench.drivers.headrace import HeadraceDriver
 from headrace.bench.drivers.kafka import KafkaDriver
 from headrace.bench.plots import can_plot, write_plots
-from headrace.bench.report import PROCESS_ROWS, make_table, to_json
+from headrace.bench.report import BASELINE, KAFKA, PROCESS_ROWS, make_table, to_json
 from headrace.bench.suite import FULL, QUICK, run_rounds
 from headrace.bench.workloads import WORKLOADS, Workload
 from headrace.errors import HeadraceError
@@ -79,6 +79,12 @@ def _parser() -> argparse.ArgumentParser:
     which = parser.add_mutually_exclusive_group()
     which.add_argument("--only-kafka", action="store_true", help="measure Kafka alone")
     which.add_argument("--only-headrace", action="store_true", help="measure headrace alone")
+    which.add_argument(
+        "--baseline",
+        type=Path,
+        metavar="CHECKOUT",
+        help="measure another checkout of headrace instead of Kafka (build its C part in place)",
+    )
     parser.add_argument("--json", type=Path, help="also write the results here")
     parser.add_argument(
         "--out", type=Path, default=Path("bench-results"), help="where results and plots go"
@@ -118,7 +124,12 @@ def _run(options: argparse.Namespace, console: Console) -> None:
     try:
         machine.touch_page_cache(place, plan.touched_bytes)
         results = run_rounds(
-            drivers, workloads, plan, place, lambda line: console.print(line, highlight=False)
+            drivers,
+            workloads,
+            plan,
+            place,
+            lambda line: console.print(line, highlight=False),
+            reference=BASELINE if options.baseline else KAFKA,
         )
     finally:
         shutil.rmtree(place, ignore_errors=True)
@@ -153,6 +164,11 @@ def _drivers(options: argparse.Namespace) -> list[Driver]:
         return [KafkaDriver()]
     if options.only_headrace:
         return [HeadraceDriver()]
+    if options.baseline:
+        source = options.baseline.absolute()
+        if not (source / "src" / "headrace").is_dir():
+            raise HeadraceError(f"--baseline {options.baseline}: there is no src/headrace in it")
+        return [HeadraceDriver(BASELINE, source), HeadraceDriver()]
     return [KafkaDriver(), HeadraceDriver()]
 
 

@@ -12,7 +12,7 @@ from headrace.errors import BenchError
 from headrace.kafka.jars import cache_directory
 
 _FLAGS = ("-O2", "-Wall", "-Wextra")
-_HEADERS = ("latency.h", "wire.h")
+_HEADERS = ("client.h", "latency.h", "wire.h")
 
 
 def build(program: str) -> Path:

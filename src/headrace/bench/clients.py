@@ -4,7 +4,8 @@ import functools
 import importlib.util
 import json
 import subprocess
-from collections.abc import Mapping
+from collections.abc import Callable, Iterator, Mapping
+from contextlib import contextmanager
 from dataclasses import dataclass
 from pathlib import Path
 from typing import Any
@@ -78,6 +79,28 @@ def replay(
     if loops:
         command.append("--loop")
     return _run(command, seconds or _UNTIL_COUNTED_S)
+
+
+@contextmanager
+def beating(
+    port: int, members: Path, *, interval_ms: int, seconds: float
+) -> Iterator[Callable[[], Load]]:
+    """Let the members in the file heartbeat; call what is yielded to await the end."""
+    command: list[str | Path] = [build("beat"), "--port", str(port), "--members", members]
+    command += ["--interval-ms", str(interval_ms), "--seconds", str(seconds)]
+    running = subprocess.Popen(command, stdout=subprocess.PIPE, stderr=subprocess.PIPE, text=True)
+
+    def finish() -> Load:
+        output, errors = running.communicate(timeout=seconds + _GRACE_S)
+        if running.returncode:
+            raise BenchError(errors.strip() or f"beat exited with {running.returncode}")
+        return Load(**json.loads(output)["heartbeat"])
+
+    try:
+        yield finish
+    finally:
+        running.kill()
+        running.wait()
 
 
 def librdkafka_produce(

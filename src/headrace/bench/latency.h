@@ -21,7 +21,7 @@ static double bucket_ns(int bucket) {
     return ((double)(SUB_COUNT + bucket % SUB_COUNT) + 0.5) * (double)(1ull << shift);
 }
 
-static void add_latency(Latency *latency, uint64_t ns) {
+static inline void add_latency(Latency *latency, uint64_t ns) {
     latency->buckets[bucket_of(ns)]++;
     latency->count++;
     latency->sum_ns += ns;

@@ -1,20 +1,31 @@
 """The loads: each makes a topic, drives the broker, and returns what it measured."""
 
+import statistics
+from collections.abc import Callable
 from functools import partial
+from pathlib import Path
 
 from headrace.bench.clients import (
     ClientResult,
     Load,
+    beating,
     librdkafka_consume,
     librdkafka_produce,
     replay,
 )
+from headrace.bench.members import write_members
 from headrace.bench.stage import Metered, Sample, Stage
 
 MESSAGE_BYTES = 100
 BATCH_MESSAGES = 140  # of 100 B: 15.4 KB, under the Java producer's default batch.size
 FETCH_BATCH_MESSAGES = 560  # of 100 B: 61 KB, so that a 1 MB fetch wastes little on a cut batch
 BIG_BATCH_MESSAGES = 9000  # of 100 B: just under 1 MB, the most a broker takes by default
+
+# Groups that heartbeat beside a load: as many as a big site has, at the clients' default pace.
+GROUPS = 500
+MEMBERS_A_GROUP = 3
+HEARTBEAT_MS = 3_000
+GROUP_TURNS = 3  # quiet and busy in turn, since the machine's own speed drifts
 
 MESSAGES = "msg/s"
 MEGABYTES = "MB/s"
@@ -188,3 +199,57 @@ def produce_behind_backlog(stage: Stage) -> list[Sample]:
         Sample("backlog-behind", behind_rate, _per_million(behind, behind_load.messages)),
         Sample("backlog-kept", behind_rate / empty_rate),
     ]
+
+
+def load_among_groups(stage: Stage) -> list[Sample]:
+    """What is left of produce and fetch while the members of many groups heartbeat."""
+    members = stage.scratch / "members.beat"
+    write_members(members, stage.broker.port, groups=GROUPS, members=MEMBERS_A_GROUP)
+    with stage.topic() as topic:
+        produce_file = stage.produce_file(topic, value_bytes=MESSAGE_BYTES, messages=BATCH_MESSAGES)
+        fetch_file = stage.fetch_file(topic)
+        port, seconds = stage.broker.port, stage.seconds
+        produced, beats = _quiet_and_busy(
+            stage,
+            members,
+            lambda: replay(port, produce=produce_file, connections=8, in_flight=5, seconds=seconds),
+        )
+        fetched, more_beats = _quiet_and_busy(
+            stage,
+            members,
+            lambda: replay(
+                port, fetch=fetch_file, fetch_connections=4, seconds=seconds, loops=True
+            ),
+        )
+    beats += more_beats
+    return [
+        Sample("groups-produce-kept", produced),
+        Sample("groups-fetch-kept", fetched),
+        Sample("heartbeat-p50", statistics.median(beat.p50_us for beat in beats)),
+        Sample("heartbeat-p99", statistics.median(beat.p99_us for beat in beats)),
+    ]
+
+
+def _quiet_and_busy(
+    stage: Stage, members: Path, run: Callable[[], ClientResult]
+) -> tuple[float, list[Load]]:
+    """The busy rate as a share of the quiet one, and the heartbeats of the busy turns."""
+    quiet: list[float] = []
+    busy: list[float] = []
+    beats: list[Load] = []
+    for _ in range(GROUP_TURNS):
+        quiet.append(_total_rate(run()))
+        with beating(
+            stage.broker.port,
+            members,
+            interval_ms=HEARTBEAT_MS,
+            seconds=stage.seconds + HEARTBEAT_MS / 1000,
+        ) as finish:
+            busy.append(_total_rate(run()))
+            beats.append(finish())
+    return statistics.median(busy) / statistics.median(quiet), beats
+
+
+def _total_rate(result: ClientResult) -> float:
+    loads = (result.produce, result.fetch)
+    return sum(load.messages_per_second for load in loads if load is not None)

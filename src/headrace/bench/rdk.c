@@ -7,15 +7,9 @@
  * consume reads partition 0 from its beginning, and again after every COUNT messages.
  * The result is JSON on stdout; any fault is a sentence on stderr and exit code 1.
  */
-#define _GNU_SOURCE
+#include "client.h"
+
 #include <dlfcn.h>
-#include <stdarg.h>
-#include <stdint.h>
-#include <stdio.h>
-#include <stdlib.h>
-#include <string.h>
-#include <sys/resource.h>
-#include <time.h>
 
 enum { TYPE_PRODUCER = 0, TYPE_CONSUMER = 1, FLAG_BLOCK = 4, PARTITION_ANY = -1 };
 enum { ERROR_PARTITION_EOF = -191, FLUSH_MS = 60000, POLL_EVERY = 1024 };
@@ -37,16 +31,6 @@ static void *library;
 static uint64_t messages, bytes;
 static int64_t first_ns, last_ns;
 
-static void die(const char *format, ...) {
-    va_list arguments;
-    va_start(arguments, format);
-    fputs("rdk: ", stderr);
-    vfprintf(stderr, format, arguments);
-    fputc('\n', stderr);
-    va_end(arguments);
-    exit(1);
-}
-
 static void *symbol(const char *name) {
     void *found = dlsym(library, name);
     if (!found) die("this librdkafka has no %s", name);
@@ -54,19 +38,6 @@ static void *symbol(const char *name) {
 }
 /* CALL(type of the result, name, argument types)(arguments) */
 #define CALL(result, name, ...) ((result(*)(__VA_ARGS__))symbol("rd_kafka_" #name))
-
-static int64_t now_ns(void) {
-    struct timespec t;
-    clock_gettime(CLOCK_MONOTONIC, &t);
-    return (int64_t)t.tv_sec * 1000000000 + t.tv_nsec;
-}
-
-static double cpu_seconds(void) {
-    struct rusage usage;
-    getrusage(RUSAGE_SELF, &usage);
-    return (double)(usage.ru_utime.tv_sec + usage.ru_stime.tv_sec) +
-           (double)(usage.ru_utime.tv_usec + usage.ru_stime.tv_usec) / 1e6;
-}
 
 static const char *error_text(int error) { return CALL(const char *, err2str, int)(error); }
 

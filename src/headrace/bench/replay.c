@@ -6,37 +6,17 @@
  * Every answer is parsed as far as its error code and offsets; the first fault ends
  * the run with a sentence on stderr and exit code 1. The result is JSON on stdout.
  */
-#define _GNU_SOURCE
-#include <arpa/inet.h>
-#include <endian.h>
-#include <errno.h>
-#include <fcntl.h>
-#include <getopt.h>
-#include <netinet/tcp.h>
-#include <stdint.h>
-#include <stdio.h>
-#include <stdlib.h>
-#include <string.h>
-#include <sys/epoll.h>
-#include <sys/mman.h>
-#include <sys/resource.h>
-#include <sys/socket.h>
-#include <sys/stat.h>
-#include <sys/uio.h>
-#include <time.h>
-#include <unistd.h>
+#include "client.h"
 
-#include "latency.h"
+#include <getopt.h>
+#include <sys/epoll.h>
+#include <sys/uio.h>
+
 #include "wire.h"
 
-enum { HEAD_BYTES = 12, MAX_IN_FLIGHT = 64, STALL_SECONDS = 30 };
+enum { MAX_IN_FLIGHT = 64, STALL_SECONDS = 30 };
 static const size_t MIN_BUFFER_BYTES = 256 * 1024;
 static const size_t MAX_ANSWER_BYTES = 256u * 1024 * 1024;
-
-typedef struct {
-    const uint8_t *frame;
-    uint32_t frame_bytes, messages, batch_bytes, offset_position;
-} Template;
 
 /* What one kind of connection does, and what came of it. */
 typedef struct {
@@ -69,12 +49,6 @@ typedef struct {
 
 static int loops; /* a fetch that reaches the end of the log starts over at 0 */
 static int64_t deadline_ns;
-
-static int64_t now_ns(void) {
-    struct timespec t;
-    clock_gettime(CLOCK_MONOTONIC, &t);
-    return (int64_t)t.tv_sec * 1000000000 + t.tv_nsec;
-}
 
 /* ---- answers ---- */
 
@@ -233,15 +207,8 @@ static int receive(Connection *c) {
 }
 
 static void open_connection(Connection *c, Group *group, int number, const char *host, int port) {
-    struct sockaddr_in address = {.sin_family = AF_INET, .sin_port = htons((uint16_t)port)};
-    if (inet_pton(AF_INET, host, &address.sin_addr) != 1) die("%s is not an IPv4 address", host);
     c->group = group;
-    c->socket = socket(AF_INET, SOCK_STREAM, 0);
-    if (connect(c->socket, (struct sockaddr *)&address, sizeof address))
-        die("cannot connect to %s:%d: %s", host, port, strerror(errno));
-    int on = 1;
-    setsockopt(c->socket, IPPROTO_TCP, TCP_NODELAY, &on, sizeof on);
-    fcntl(c->socket, F_SETFL, O_NONBLOCK);
+    c->socket = connect_to(host, port);
     c->buffer_bytes = MIN_BUFFER_BYTES;
     c->buffer = malloc(c->buffer_bytes);
     if (!c->buffer) die("out of memory");
@@ -253,50 +220,9 @@ static void open_connection(Connection *c, Group *group, int number, const char 
     memcpy(c->slots[0].private_frame, template->frame, template->frame_bytes);
 }
 
-/* ---- request files: "HRQ1", then per request four little-endian u32 and the frame ---- */
-
-static void load(Group *group, const char *path) {
-    int file = open(path, O_RDONLY);
-    struct stat status;
-    if (file < 0 || fstat(file, &status)) die("cannot open %s: %s", path, strerror(errno));
-    size_t size = (size_t)status.st_size;
-    const uint8_t *bytes = mmap(NULL, size, PROT_READ, MAP_PRIVATE | MAP_POPULATE, file, 0);
-    if (bytes == MAP_FAILED || size < 4 || memcmp(bytes, "HRQ1", 4))
-        die("%s is not a file of requests", path);
-    for (size_t at = 4; at < size;) {
-        uint32_t fields[4];
-        if (size - at < sizeof fields) die("%s is cut short", path);
-        memcpy(fields, bytes + at, sizeof fields);
-        at += sizeof fields;
-        if (fields[0] <= HEAD_BYTES || fields[0] > size - at) die("%s is cut short", path);
-        group->templates =
-            realloc(group->templates, (group->template_count + 1) * sizeof *group->templates);
-        if (!group->templates) die("out of memory");
-        group->templates[group->template_count++] =
-            (Template){bytes + at, le32toh(fields[0]), le32toh(fields[1]), le32toh(fields[2]),
-                       le32toh(fields[3])};
-        at += le32toh(fields[0]);
-    }
-    if (!group->template_count) die("%s holds no request", path);
-    close(file);
-}
-
-static void report(const Group *group, int64_t started_ns) {
-    const Latency *latency = &group->latency;
-    printf("\"%s\": {\"requests\": %lu, \"messages\": %lu, \"bytes\": %lu, \"seconds\": %.6f, "
-           "\"mean_us\": %.2f, \"p50_us\": %.2f, \"p99_us\": %.2f, \"p999_us\": %.2f, "
-           "\"max_us\": %.2f}, ",
-           group->name, (unsigned long)group->requests, (unsigned long)group->messages,
-           (unsigned long)group->bytes, (double)(group->last_answer_ns - started_ns) / 1e9,
-           mean_us(latency), percentile_us(latency, 0.50), percentile_us(latency, 0.99),
-           percentile_us(latency, 0.999), (double)latency->max_ns / 1000);
-}
-
-static double cpu_seconds(void) {
-    struct rusage usage;
-    getrusage(RUSAGE_SELF, &usage);
-    return (double)(usage.ru_utime.tv_sec + usage.ru_stime.tv_sec) +
-           (double)(usage.ru_utime.tv_usec + usage.ru_stime.tv_usec) / 1e6;
+static void report_group(const Group *group, int64_t started_ns) {
+    report(group->name, group->requests, group->messages, group->bytes,
+           group->last_answer_ns - started_ns, &group->latency);
 }
 
 static void run(Connection *connections, int count, const Group *produce, int epoll) {
@@ -343,8 +269,8 @@ int main(int argc, char **argv) {
     for (int option; (option = getopt_long(argc, argv, "", options, NULL)) != -1;) switch (option) {
         case 'h': host = optarg; break;
         case 'p': port = atoi(optarg); break;
-        case 'w': load(&produce, optarg); break;
-        case 'r': load(&fetch, optarg); break;
+        case 'w': produce.templates = load_templates(optarg, &produce.template_count); break;
+        case 'r': fetch.templates = load_templates(optarg, &fetch.template_count); break;
         case 'c': produce.connections = atoi(optarg); break;
         case 'd': fetch.connections = atoi(optarg); break;
         case 'i': produce.in_flight = atoi(optarg); break;
@@ -375,8 +301,8 @@ int main(int argc, char **argv) {
     deadline_ns = started + (int64_t)(seconds * 1e9);
     run(connections, count, &produce, epoll);
     putchar('{');
-    if (produce.connections) report(&produce, started);
-    if (fetch.connections) report(&fetch, started);
+    if (produce.connections) report_group(&produce, started);
+    if (fetch.connections) report_group(&fetch, started);
     printf("\"client_cpu_seconds\": %.3f}\n", cpu_seconds() - cpu);
     return 0;
 }

@@ -10,7 +10,7 @@ from rich.table import Table
 from headrace.bench.stage import Sample
 from headrace.bench.workloads import Row
 
-SUBJECT, REFERENCE = "headrace", "kafka"
+SUBJECT, KAFKA, BASELINE = "headrace", "kafka", "baseline"
 PROCESS_ROWS = (
     Row(key="ready", title="start to first answer", unit="s", is_higher_better=False),
     Row(key="rss", title="memory (RSS) after the load", unit="MB", is_higher_better=False),
@@ -34,8 +34,12 @@ class Summary(NamedTuple):
 
 @dataclass(slots=True)
 class Results:
-    """Samples by row and broker, in the order they were measured."""
+    """Samples by row and broker, in the order they were measured.
 
+    `reference` is what headrace is compared with: Kafka, or another version of itself.
+    """
+
+    reference: str = KAFKA
     _samples: dict[tuple[str, str], list[Sample]] = field(default_factory=dict)
 
     def add(self, broker: str, samples: Iterable[Sample]) -> None:
@@ -51,10 +55,14 @@ class Results:
 
     def ratio(self, row: Row) -> float | None:
         """Return the subject's median divided by the reference's, whichever way is better."""
-        subject, reference = self.summary(row, SUBJECT), self.summary(row, REFERENCE)
+        subject, reference = self.summary(row, SUBJECT), self.summary(row, self.reference)
         if subject is None or reference is None or reference.median == 0:
             return None
         return subject.median / reference.median
+
+    @property
+    def brokers(self) -> tuple[str, str]:
+        return self.reference, SUBJECT
 
     def advantage(self, row: Row) -> float | None:
         """Return how many times better the subject is: over 1 is better for every row."""
@@ -93,16 +101,17 @@ def spread(summary: Summary | None) -> str:
 
 def make_table(results: Results, rows: Sequence[Row]) -> Table:
     """Return the report as people read it."""
-    table = Table(title="medians (ranges); times Kafka: over 1 is better; ↓: lower is better")
+    times = f"times {results.reference}"
+    table = Table(title=f"medians (ranges); {times}: over 1 is better; ↓: lower is better")
     table.add_column("workload")
     table.add_column("unit")
-    for broker in (REFERENCE, SUBJECT):
+    for broker in results.brokers:
         table.add_column(broker, justify="right")
-    table.add_column("times Kafka", justify="right")
-    for broker in (REFERENCE, SUBJECT):
+    table.add_column(times, justify="right")
+    for broker in results.brokers:
         table.add_column(f"CPU s/M msg\n{broker}", justify="right")
     for row in results.rows_measured(rows):
-        summaries = [results.summary(row, broker) for broker in (REFERENCE, SUBJECT)]
+        summaries = [results.summary(row, broker) for broker in results.brokers]
         advantage = results.advantage(row)
         cpu = [summary.cpu_per_million if summary else None for summary in summaries]
         table.add_row(
@@ -129,7 +138,7 @@ def to_json(results: Results, rows: Sequence[Row], facts: dict[str, Any]) -> dic
                 "advantage": results.advantage(row),
                 "brokers": {
                     broker: _summary_json(summary)
-                    for broker in (REFERENCE, SUBJECT)
+                    for broker in results.brokers
                     if (summary := results.summary(row, broker))
                 },
             }

@@ -39,7 +39,7 @@ def write_produce_requests(
     """Write one request a partition, each one batch of `messages`; return the batch's size."""
     value = random.Random(value_bytes).randbytes(value_bytes)
     batch = bytes(build_batch(numbered([value] * messages, timestamp=int(time.time() * 1000))))
-    _write(
+    write_requests(
         path,
         (
             (encode_request(_produce(topic, partition, batch, acks)), messages, len(batch), 0)
@@ -53,10 +53,11 @@ def write_fetch_requests(path: Path, *, topic_id: UUID, partitions: int) -> None
     """Write one sessionless Fetch a partition, whose offset the client fills in."""
     mark = struct.pack(">q", _OFFSET_MARK)
     frames = (encode_request(_fetch(topic_id, partition)) for partition in range(partitions))
-    _write(path, ((frame, 0, 0, frame.index(mark)) for frame in frames))
+    write_requests(path, ((frame, 0, 0, frame.index(mark)) for frame in frames))
 
 
-def _write(path: Path, requests: Iterable[tuple[bytes, int, int, int]]) -> None:
+def write_requests(path: Path, requests: Iterable[tuple[bytes, int, int, int]]) -> None:
+    """Write frames, each with its messages, batch bytes and position of the offset."""
     with path.open("wb") as file:
         file.write(_MAGIC)
         for frame, messages, batch_bytes, offset_position in requests:

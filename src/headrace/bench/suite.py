@@ -9,7 +9,7 @@ from pathlib import Path
 
 from headrace.bench.admin import Admin
 from headrace.bench.driver import Driver, RunningBroker
-from headrace.bench.report import Results, number
+from headrace.bench.report import KAFKA, Results, number
 from headrace.bench.stage import Sample, Stage
 from headrace.bench.workloads import Workload
 
@@ -62,9 +62,10 @@ def run_rounds(
     plan: Plan,
     directory: Path,
     say: Say,
+    reference: str = KAFKA,
 ) -> Results:
     """Measure every workload on every broker `plan.rounds` times, in turn."""
-    results = Results()
+    results = Results(reference=reference)
     for driver in drivers:
         with _fresh(directory / f"{driver.name}-prepare") as place:
             driver.prepare(place)

@@ -1,27 +1,12 @@
 /* Reads a broker's answer: bounds-checked big-endian fields, flexible encoding, batches. */
 #pragma once
-#include <endian.h>
-#include <stdarg.h>
-#include <stdint.h>
-#include <stdio.h>
-#include <stdlib.h>
-#include <string.h>
+#include "client.h"
 
 enum { BATCH_HEADER_BYTES = 61, MAGIC = 2 };
 
 typedef struct {
     const uint8_t *at, *end;
 } Reader;
-
-static void die(const char *format, ...) {
-    va_list arguments;
-    va_start(arguments, format);
-    fputs("replay: ", stderr);
-    vfprintf(stderr, format, arguments);
-    fputc('\n', stderr);
-    va_end(arguments);
-    exit(1);
-}
 
 static const uint8_t *take(Reader *reader, size_t size) {
     if ((size_t)(reader->end - reader->at) < size) die("an answer ends too early");

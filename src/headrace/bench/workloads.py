@@ -13,6 +13,7 @@ from headrace.bench.stage import Sample, Stage
 
 MICROSECONDS = "µs"
 SHARE = "of empty"
+QUIET_SHARE = "of quiet"
 
 
 @dataclass(frozen=True, slots=True, kw_only=True)
@@ -108,6 +109,7 @@ def _ping_workload(key: str, title: str, *, acks: int, is_durable: bool = False)
 _SMALL = "one 100 B message a request, 16 connections"
 _BATCHES = "15 KB batches of 100 B, 8 connections x 5"
 _SYNC = "acks=all on disk (fsync)"
+_GROUPS = f"while {loads.GROUPS} groups x {loads.MEMBERS_A_GROUP} members heartbeat"
 
 WORKLOADS: tuple[Workload, ...] = (
     _librdkafka_workload("librdkafka-100B", "librdkafka, 100 B, acks=1", is_quick=True),
@@ -188,6 +190,24 @@ WORKLOADS: tuple[Workload, ...] = (
             Row(key="backlog-kept", title="rate kept behind 50 M messages", unit=SHARE),
         ),
         run=loads.produce_behind_backlog,
+        needs_warm_up=False,
+    ),
+    Workload(
+        name="groups",
+        rows=(
+            Row(key="groups-produce-kept", title=f"produce rate kept {_GROUPS}", unit=QUIET_SHARE),
+            Row(key="groups-fetch-kept", title=f"fetch rate kept {_GROUPS}", unit=QUIET_SHARE),
+            *(
+                Row(
+                    key=f"heartbeat-{share}",
+                    title=f"a heartbeat among them, {share}",
+                    unit=MICROSECONDS,
+                    is_higher_better=False,
+                )
+                for share in ("p50", "p99")
+            ),
+        ),
+        run=loads.load_among_groups,
         needs_warm_up=False,
     ),
     _librdkafka_workload(

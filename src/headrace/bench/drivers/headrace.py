@@ -23,8 +23,12 @@ _POLL_S = 0.002
 class HeadraceDriver:
     """The embedded broker. acks=all waits for the disk by default, not doing so is an option."""
 
-    name = "headrace"
     has_jit = False
+
+    def __init__(self, name: str = "headrace", source: Path | None = None) -> None:
+        """`source` is a checkout of headrace to run instead of this one."""
+        self.name = name
+        self._source = source
 
     def prepare(self, directory: Path) -> None:
         # The first start compiles Python to byte code, as an installation would have done.
@@ -41,7 +45,7 @@ class HeadraceDriver:
         command += ["--http-port", "0", "--log-level", "warning"]
         command += ["--set", f"headrace.acks.all.sync={str(is_durable).lower()}"]
         started = time.monotonic()
-        running = process.start(command, output=log_file, env=_environment())
+        running = process.start(command, output=log_file, env=_environment(self._source))
         try:
             _await_ready(running, port, log_file, started + _READY_TIMEOUT_S)
             yield RunningBroker(
@@ -55,9 +59,11 @@ class HeadraceDriver:
             process.stop(running, _STOP_GRACE_S)
 
 
-def _environment() -> dict[str, str]:
+def _environment(source: Path | None) -> dict[str, str]:
     """Return ours, with byte code kept as in an installation but out of the source tree."""
     environment = {k: v for k, v in os.environ.items() if k != "PYTHONDONTWRITEBYTECODE"}
+    if source is not None:
+        environment["PYTHONPATH"] = str(source / "src")
     return environment | {"PYTHONPYCACHEPREFIX": str(cache_directory() / "pycache")}
 
 
