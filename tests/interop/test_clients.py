@@ -138,6 +138,8 @@ def _now_ms() -> int:
     return time.time_ns() // 1_000_000
 
 
+@pytest.mark.feature("{writer}", "produce, {codec}")
+@pytest.mark.feature("{reader}", "consume, {codec}")
 @pytest.mark.parametrize("reader", EVERY_CLIENT)
 @pytest.mark.parametrize("codec", CODECS)
 @pytest.mark.parametrize("writer", EVERY_CLIENT)
@@ -161,6 +163,7 @@ def test_what_one_client_writes_another_reads(
         assert actual == expected, f"offset {offset}"
 
 
+@pytest.mark.feature("{writer}", "produce, {codec}")
 @pytest.mark.parametrize("codec", CODECS)
 @pytest.mark.parametrize("writer", EVERY_CLIENT)
 def test_batches_are_stored_with_the_codec_the_client_chose(
@@ -192,6 +195,8 @@ def _headers_on_disk(directory: Path) -> Iterator[BatchHeader]:
             position += header.size
 
 
+@pytest.mark.feature("{writer}", "any bytes in keys, values and headers")
+@pytest.mark.feature("{reader}", "any bytes in keys, values and headers")
 @pytest.mark.parametrize("reader", ANY_BYTES_CLIENTS)
 @pytest.mark.parametrize("codec", CODECS)
 @pytest.mark.parametrize("writer", ANY_BYTES_CLIENTS)

@@ -51,7 +51,7 @@ def _build(schema: Any, fields: dict[str, Any]) -> Any:
 
 def _convert(hint: Any, kind: str, value: Any) -> Any:
     if isinstance(value, dict):
-        return _build(_entity_in(hint), value)
+        return _build(entity_in(hint), value)
     if isinstance(value, list | tuple):
         return tuple(_convert(hint, kind, item) for item in value)
     if kind.startswith("timedelta"):
@@ -59,10 +59,10 @@ def _convert(hint: Any, kind: str, value: Any) -> Any:
     return value
 
 
-def _entity_in(hint: Any) -> Any:
+def entity_in(hint: Any) -> Any:
     """Find the one entity in `Entity`, `tuple[Entity, ...]` or either `| None`."""
     if typing.get_origin(hint) in (tuple, types.UnionType, typing.Union):
-        parts = (_entity_in(part) for part in typing.get_args(hint) if part is not Ellipsis)
+        parts = (entity_in(part) for part in typing.get_args(hint) if part is not Ellipsis)
         return next((part for part in parts if part), None)
     return hint if dataclasses.is_dataclass(hint) else None
 
