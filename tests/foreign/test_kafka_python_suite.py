@@ -59,14 +59,9 @@ _AUTHORIZER = {
 _ADMIN, _PRODUCER = f"{_SUITE}.test_admin_integration", f"{_SUITE}.test_producer_integration"
 # It puts partitions on broker 0, and ours is broker 1 on either engine.
 _FAILS_EVERYWHERE = {f"{_ADMIN}::test_create_partitions"}
-# APIs that headrace does not have yet: ACLs, transactions, and what moves replicas about.
+# APIs that headrace does not have yet: ACLs and transactions.
 _NOT_YET = {
-    f"{_ADMIN}::test_alter_partition_reassignments",
-    f"{_ADMIN}::test_alter_replica_log_dirs",
     f"{_ADMIN}::test_create_describe_delete_acls",
-    f"{_ADMIN}::test_describe_metadata_quorum",
-    f"{_ADMIN}::test_elect_leaders",
-    f"{_ADMIN}::test_list_partition_reassignments",
     f"{_PRODUCER}::test_transactional_producer_messages",
     f"{_PRODUCER}::test_transactional_producer_offsets",
 }
@@ -154,7 +149,7 @@ def test_headrace_fails_only_where_kafka_fails_or_where_it_is_not_done_yet(
 
     assert outcomes.failed == _FAILS_EVERYWHERE | _NOT_YET, outcomes.output
     assert len(outcomes.skipped) == 1
-    assert len(outcomes.passed) >= 46
+    assert len(outcomes.passed) >= 51
 
 
 @pytest.mark.java

@@ -30,11 +30,16 @@ FIRST_FLEXIBLE: dict[int, int] = {
     23: 4,  # OffsetForLeaderEpoch
     32: 4,  # DescribeConfigs
     33: 2,  # AlterConfigs
+    34: 2,  # AlterReplicaLogDirs
     35: 2,  # DescribeLogDirs
     37: 2,  # CreatePartitions
     42: 2,  # DeleteGroups
+    43: 2,  # ElectLeaders
     44: 1,  # IncrementalAlterConfigs
+    45: 0,  # AlterPartitionReassignments
+    46: 0,  # ListPartitionReassignments
     47: 1,  # OffsetDelete
+    55: 0,  # DescribeQuorum
     60: 0,  # DescribeCluster
     68: 0,  # ConsumerGroupHeartbeat
     69: 0,  # ConsumerGroupDescribe

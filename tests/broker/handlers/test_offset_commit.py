@@ -118,6 +118,21 @@ def test_metadata_has_a_limit(ask: Any) -> None:
     assert codes(over_it) == {("t", 0): ErrorCode.offset_metadata_too_large}
 
 
+def test_a_partition_that_is_named_twice_is_answered_twice(ask: Any) -> None:
+    too_long, good = a_commit(metadata="x" * 4097).topics, a_commit().topics
+    missing = a_commit(topics=(("t", 7, 5), ("nope", 0, 5))).topics
+
+    request = dataclasses.replace(a_commit(), topics=(*too_long, *missing, *good))
+    answer = ask(COMMIT, request, 9)
+
+    assert [topic.partitions[0].error_code for topic in answer.topics] == [
+        ErrorCode.offset_metadata_too_large,
+        ErrorCode.unknown_topic_or_partition,
+        ErrorCode.unknown_topic_or_partition,
+        ErrorCode.none,
+    ]
+
+
 @pytest.mark.parametrize(
     ("group_id", "member_id", "generation_id", "version", "error_code"),
     [

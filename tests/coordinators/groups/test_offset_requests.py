@@ -8,7 +8,6 @@ from headrace.coordinators.groups.offset_requests import (
     Committer,
     CommitTime,
     Result,
-    TopicPartition,
     commit_offsets,
     delete_group,
     delete_offsets,
@@ -37,7 +36,7 @@ WEEK_MS = 7 * DAY_MS
 
 def commit(
     desk: Desk, who: Committer, *offsets: OffsetToCommit, retention_ms: int = -1
-) -> dict[TopicPartition, Result]:
+) -> list[Result]:
     asked = offsets or (OffsetToCommit("t", 0, 5, topic_id=TOPIC_ID),)
     when = CommitTime(desk.now_ms, desk.now_ms)
     return desk.carry_out(
@@ -73,7 +72,7 @@ def age(desk: Desk, group_id: str, ms: int) -> None:
 def test_anybody_may_commit_for_a_group_that_is_not_there() -> None:
     desk = Desk()
 
-    assert commit(desk, Committer("g")) == {("t", 0): None}
+    assert commit(desk, Committer("g")) == [None]
 
     assert offset(desk, "g") == 5
     assert desk.coordinator.describe_classic("g").state == "Empty"
@@ -132,16 +131,33 @@ def test_a_member_of_the_new_protocol_commits_in_its_epoch() -> None:
 def test_long_metadata_is_refused_for_its_partition_only() -> None:
     desk = Desk()
 
-    results = commit(
+    taken, refused = commit(
         desk,
         Committer("g"),
         OffsetToCommit("t", 0, 1, metadata="x" * 10),
         OffsetToCommit("t", 1, 1, metadata="x" * 11),
     )
 
-    assert results["t", 0] is None
-    assert isinstance(results["t", 1], OffsetMetadataTooLargeError)
+    assert taken is None
+    assert isinstance(refused, OffsetMetadataTooLargeError)
     assert (offset(desk, "g"), offset(desk, "g", partition=1)) == (1, None)
+
+
+def test_a_partition_named_again_is_judged_anew() -> None:
+    desk = Desk()
+    too_long = OffsetToCommit("t", 0, 9, metadata="x" * 11)
+
+    results = commit(
+        desk,
+        Committer("g"),
+        too_long,
+        OffsetToCommit("t", 0, 1),
+        OffsetToCommit("t", 0, 2),
+        too_long,
+    )
+
+    assert [result is None for result in results] == [False, True, True, False]
+    assert offset(desk, "g") == 2
 
 
 def test_a_commit_that_is_not_written_is_not_seen() -> None:

@@ -7,6 +7,7 @@ v9   the generation may be a member's epoch (KIP-848)
 v10  topics by id (KIP-848); until then by name
 """
 
+from collections.abc import Iterator
 from typing import Any, NamedTuple
 from uuid import UUID
 
@@ -47,18 +48,13 @@ class CommitResponse(NamedTuple):
 async def handle(request: Any, broker: Broker, context: RequestContext) -> CommitResponse:
     """Write down how far the group has read, each partition with its own result."""
     groups = broker.groups
-    codes: dict[tuple[str, int], ErrorCode] = {}
     offsets: list[OffsetToCommit] = []
     topics: list[tuple[Any, Topic | None]] = []
     for asked in request.topics:
         topic = _find(broker, asked)
         topics.append((asked, topic))
         if topic is not None:
-            offsets += [
-                _offset(topic, one)
-                for one in asked.partitions
-                if 0 <= one.partition_index < topic.partition_count
-            ]
+            offsets += [_offset(topic, one) for one in asked.partitions if _is_in(topic, one)]
     version = context.api_version
     who = Committer(
         request.group_id,
@@ -78,12 +74,12 @@ async def handle(request: Any, broker: Broker, context: RequestContext) -> Commi
             max_metadata_bytes=broker.settings.int("offset.metadata.max.bytes"),
             retention_ms=retention // MILLISECOND,
         )
-        results = await groups.carry_out(decision)
-        codes = {partition: code_for(error) for partition, error in results.items()}
+        codes = [code_for(error) for error in await groups.carry_out(decision)]
     except GroupError as error:
-        codes = {(one.topic, one.partition): code_for(error) for one in offsets}
+        codes = [code_for(error)] * len(offsets)
+    in_order = iter(codes)
     return CommitResponse(
-        NO_THROTTLE, tuple(_answer(asked, topic, codes, version) for asked, topic in topics)
+        NO_THROTTLE, tuple(_answer(asked, topic, in_order, version) for asked, topic in topics)
     )
 
 
@@ -94,6 +90,10 @@ def _find(broker: Broker, asked: Any) -> Topic | None:
         return broker.topics.get_by_id(asked.topic_id or _ZERO_ID)
     except TopicError:
         return None
+
+
+def _is_in(topic: Topic | None, asked: OffsetCommitRequestPartition) -> bool:
+    return topic is not None and 0 <= asked.partition_index < topic.partition_count
 
 
 def _offset(topic: Topic, asked: OffsetCommitRequestPartition) -> OffsetToCommit:
@@ -108,8 +108,9 @@ def _offset(topic: Topic, asked: OffsetCommitRequestPartition) -> OffsetToCommit
 
 
 def _answer(
-    asked: Any, topic: Topic | None, codes: dict[tuple[str, int], ErrorCode], version: int
+    asked: Any, topic: Topic | None, codes: Iterator[ErrorCode], version: int
 ) -> CommittedTopic:
+    """Answer for one topic; `codes` are those of the partitions that are there, in order."""
     is_unknown_id = topic is None and version >= _IDS_SINCE
     missing = ErrorCode.unknown_topic_id if is_unknown_id else ErrorCode.unknown_topic_or_partition
     name = getattr(asked, "name", None) or (topic.name if topic is not None else "")
@@ -119,7 +120,7 @@ def _answer(
         tuple(
             OffsetCommitResponsePartition(
                 partition_index=one.partition_index,
-                error_code=codes.get((name, one.partition_index), missing),
+                error_code=next(codes) if _is_in(topic, one) else missing,
             )
             for one in asked.partitions
         ),

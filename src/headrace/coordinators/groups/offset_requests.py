@@ -59,19 +59,20 @@ def commit_offsets(
     *,
     max_metadata_bytes: int,
     retention_ms: int = -1,
-) -> Decision[dict[TopicPartition, Result]]:
-    """OffsetCommit: what became of each partition; raises when it is not the group's to take."""
+) -> Decision[list[Result]]:
+    """OffsetCommit: what became of each offset, in order; raises when the group may not take any.
+
+    A partition may be named twice: each time is judged alone, and the last that is taken stays.
+    """
     _check_committer(coordinator, who, offsets, when.now_ms)
-    results: dict[TopicPartition, Result] = {}
+    results: list[Result] = []
     accepted = []
     for one in offsets:
-        is_too_large = len(one.metadata or "") > max_metadata_bytes
-        results[one.topic, one.partition] = (
-            OffsetMetadataTooLargeError("The metadata field of the offset request was too large.")
-            if is_too_large
-            else None
-        )
-        if not is_too_large:
+        if len(one.metadata or "") > max_metadata_bytes:
+            words = "The metadata field of the offset request was too large."
+            results.append(OffsetMetadataTooLargeError(words))
+        else:
+            results.append(None)
             accepted.append(one)
     records = coordinator.offsets.commit(who.group_id, accepted, when.timestamp_ms, retention_ms)
     return _applied(coordinator, who.group_id, results, records, when.now_ms)

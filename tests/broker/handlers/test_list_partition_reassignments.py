@@ -1,0 +1,30 @@
+from typing import Any
+
+import pytest
+from kio.schema.errors import ErrorCode
+from kio.schema.list_partition_reassignments.v0.request import (
+    ListPartitionReassignmentsRequest,
+    ListPartitionReassignmentsTopics,
+)
+
+from headrace.broker.handlers import list_partition_reassignments
+from headrace.broker.state import Broker
+
+LIST_PARTITION_REASSIGNMENTS = 46
+
+
+@pytest.mark.parametrize("version", list_partition_reassignments.VERSIONS)
+@pytest.mark.parametrize("names", [None, (), ("t",), ("t", "nope")])
+def test_none_is_ever_under_way(
+    names: tuple[str, ...] | None, version: int, broker: Broker, ask: Any
+) -> None:
+    broker.topics.create("t", 1, {})
+    topics = names and tuple(
+        ListPartitionReassignmentsTopics(name=name, partition_indexes=(0, 7)) for name in names
+    )
+
+    answer = ask(
+        LIST_PARTITION_REASSIGNMENTS, ListPartitionReassignmentsRequest(topics=topics), version
+    )
+
+    assert (answer.error_code, answer.error_message, answer.topics) == (ErrorCode.none, None, ())
