@@ -3,8 +3,17 @@ from collections.abc import Awaitable
 from pathlib import Path
 
 import pytest
+from kio.schema.offset_fetch.v9.request import (
+    OffsetFetchRequest,
+    OffsetFetchRequestGroup,
+    OffsetFetchRequestTopics,
+)
+from kio.schema.types import GroupId, TopicName
+from kio.static.primitive import i32
 from tests.broker.groups.conftest import FakeSync, Node
 
+from headrace.broker.handlers import offset_fetch
+from headrace.broker.state import RequestContext
 from headrace.coordinators.groups.messages import JoinReply, JoinRequest, SyncReply, SyncRequest
 from headrace.coordinators.groups.offset_requests import Committer, CommitTime, commit_offsets
 from headrace.coordinators.groups.offsets import OffsetToCommit
@@ -122,6 +131,33 @@ def test_an_answer_waits_for_the_disk(node: Node) -> None:
         assert await asking == 5
 
     node.run(scenario())
+
+
+def test_what_is_committed_while_a_fetch_waits_is_not_shown_by_it(node: Node) -> None:
+    disk = FakeSync()
+    node.restart(disk)
+    topic = OffsetFetchRequestTopics(name=TopicName("t"), partition_indexes=(i32(0),))
+    group = OffsetFetchRequestGroup(
+        group_id=GroupId("g"), member_id=None, member_epoch=i32(-1), topics=(topic,)
+    )
+    request = OffsetFetchRequest(groups=(group,), require_stable=False)
+    context = RequestContext(9, 9, "client", "/127.0.0.1")
+
+    async def scenario() -> int:
+        committing = asyncio.create_task(commit(node, offset=5))
+        await asyncio.sleep(0)
+        asking = asyncio.create_task(offset_fetch.handle(request, node, context))  # type: ignore[arg-type]
+        await asyncio.sleep(0)
+        disk.finish()
+        later = commit(node, offset=6)
+        with pytest.raises(asyncio.InvalidStateError):
+            later.send(None).result()  # it is written, and waits for the disk
+        answer = await asking
+        later.close()
+        await committing
+        return answer.groups[0].topics[0].partitions[0].committed_offset
+
+    assert node.run(scenario()) == 5
 
 
 def test_a_failed_sync_is_told_to_all_who_wait(node: Node) -> None:

@@ -69,22 +69,29 @@ async def handle(request: Any, broker: Broker, context: RequestContext) -> Fetch
 
 
 async def _fetch(asked: Any, broker: Broker, version: int) -> FetchedGroup:
-    groups = broker.groups
     group_id = asked.group_id
     try:
-        await groups.ready(group_id)
-        await groups.on_disk(group_id)
-        look_up = fetch_offsets(
-            groups.coordinator,
-            group_id,
-            getattr(asked, "member_id", None),
-            getattr(asked, "member_epoch", -1),
-        )
+        await broker.groups.ready(group_id)
+        # First looked up, then awaited: what is committed meanwhile may not be on disk yet.
+        found = _look_up(asked, broker, version)
+        await broker.groups.on_disk(group_id)
     except GroupError as error:
         code = code_for(error)
         # v1 has no other place for it.
         topics = asked.topics if version < _GROUP_ERROR_SINCE else ()
         return FetchedGroup(group_id, tuple(_refused(topic, code) for topic in topics), code)
+    return found
+
+
+def _look_up(asked: Any, broker: Broker, version: int) -> FetchedGroup:
+    groups = broker.groups
+    group_id = asked.group_id
+    look_up = fetch_offsets(
+        groups.coordinator,
+        group_id,
+        getattr(asked, "member_id", None),
+        getattr(asked, "member_epoch", -1),
+    )
     if asked.topics is None:
         found = groups.coordinator.offsets.of_group(group_id)
         topics = tuple(
