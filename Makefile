@@ -13,7 +13,8 @@ SOURCES := src tests
 # Byte code makes every broker process the tests start several times faster to be ready.
 export PYTHONDONTWRITEBYTECODE :=
 
-QUICK_TESTS := $(wildcard tests/test_*.py tests/records tests/protocol tests/settings tests/log tests/cli)
+QUICK_TESTS := tests/test_architecture.py tests/test_docs.py tests/records tests/protocol tests/settings \
+	tests/log tests/coordinators
 
 # One line of shell: the first Python that is new enough.
 find_python = for python in $(PYTHON) python3.13 python3.12 python3.11 python3; do \
@@ -74,6 +75,12 @@ format: $(VENV)/.installed ## Let ruff put the code into shape
 .PHONY: docs
 docs: $(VENV)/.installed ## Write the pages in docs/ that are made from the code
 	$(BIN)/python -m headrace.cli.settings_page > docs/settings.md
+	$(BIN)/python -m headrace.cli.compatibility_page docs/compatibility-results.json > docs/compatibility.md
+
+.PHONY: compatibility
+compatibility: $(VENV)/.installed optional-tools ## Run every client's tests and record what they can do (about 20 minutes)
+	$(PYTEST) -q -m '' tests/interop --feature-results docs/compatibility-results.json
+	@$(MAKE) --no-print-directory docs
 
 .PHONY: wheel
 wheel: $(VENV)/.installed ## Build the wheel and the source archive into dist/

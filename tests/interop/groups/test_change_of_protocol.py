@@ -21,7 +21,7 @@ def _pair(classic: str, consumer: str) -> object:
 
 
 # Not librdkafka's cooperative-sticky: it leaves user data in its assignments, and both engines
-# refuse to take over a group whose assignor might need it.
+# refuse the upgrade of such a group (GROUP_ID_NOT_FOUND).
 PAIRS = (
     _pair("confluent-range", "confluent-consumer"),
     _pair("franz-go-cooperative-sticky", "franz-go-consumer"),

@@ -13,7 +13,9 @@ LONG_SESSION_MS = 30_000
 
 
 def _can_be_static(kind: Kind) -> bool:
-    return kind.client != "kafkajs"  # 2.2.4 has no group.instance.id
+    # KafkaJS 2.2.4 has no group.instance.id. franz-go 1.22.2 comes back in the next protocol only
+    # when the session of its forerunner is over, on both engines: then its partitions have moved.
+    return kind.client != "kafkajs" and kind.name != "franz-go-consumer"
 
 
 def _owned(group: Group) -> dict[str, set[int]]:
@@ -59,7 +61,7 @@ def test_a_static_member_that_comes_back_disturbs_nobody(
 
 
 def _tells_when_fenced(kind: Kind) -> bool:
-    # The others keep it to themselves or go on trying, on both engines.
+    # kafka-python 3.0.12 says nothing, on both engines; the other clients were not looked at.
     return kind.client == "confluent" and kind.protocol == "classic"
 
 
