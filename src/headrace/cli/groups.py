@@ -12,6 +12,7 @@ from headrace.cli.completion import group_names, topic_names
 from headrace.cli.connection import Connection, connects
 from headrace.cli.group_facts import DEAD, GroupFacts, look_at_group, state_name
 from headrace.cli.group_reset import Move, apply_moves, plan_moves
+from headrace.cli.interruption import Interruption
 from headrace.cli.output import (
     NONE,
     CommandError,
@@ -99,22 +100,18 @@ def describe(
 ) -> None:
     """Show a group: its state, its members, and for each partition the lag."""
     admin = connection.admin()
-    while True:
-        facts = look_at_group(connection, admin, name)
-        if facts.state == DEAD and not facts.partitions:
-            raise CommandError(
-                f"no group is called {name}; 'headrace groups list' shows those there are"
-            )
-        if is_json:
-            print_json(_described(facts))
-        else:
-            if watch and not is_plain():
+    if not watch:
+        _show_group(look_at_group(connection, admin, name), is_json=is_json)
+        return
+    with Interruption() as interruption:
+        while not interruption:
+            facts = look_at_group(connection, admin, name)
+            if not is_json and not is_plain():
                 print(_CLEAR_SCREEN, end="")
-            _print_group(facts)
-        if not watch:
-            return
-        sys.stdout.flush()
-        time.sleep(every)
+            _show_group(facts, is_json=is_json)
+            sys.stdout.flush()
+            interruption.sleep_until(time.monotonic() + every)
+        raise typer.Exit(interruption.exit_code)
 
 
 @app.command(epilog="Example: headrace groups reset billing --to oldest --topic orders --dry-run")
@@ -193,6 +190,17 @@ def _described(facts: GroupFacts) -> dict[str, object]:
 def _member(member: Any) -> dict[str, object]:
     partitions = [f"{topic}-{number}" for topic, number in member.partitions]
     return {**member._asdict(), "partitions": partitions}
+
+
+def _show_group(facts: GroupFacts, *, is_json: bool) -> None:
+    if facts.state == DEAD and not facts.partitions:
+        raise CommandError(
+            f"no group is called {facts.group}; 'headrace groups list' shows those there are"
+        )
+    if is_json:
+        print_json(_described(facts))
+    else:
+        _print_group(facts)
 
 
 def _print_group(facts: GroupFacts) -> None:

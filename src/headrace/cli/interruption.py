@@ -7,10 +7,12 @@ the process at once.
 import os
 import signal
 import sys
+import time
 from types import FrameType, TracebackType
 from typing import Any, Self
 
 _SIGNALS = (signal.SIGINT, signal.SIGTERM)
+_NAP_S = 0.05  # the longest that a sleeper does not look for a signal
 
 
 class Interruption:
@@ -30,6 +32,15 @@ class Interruption:
     def exit_code(self) -> int:
         """What shells make of the signal: 130 for Ctrl-C, 143 for SIGTERM."""
         return 128 + self._number
+
+    def sleep_until(self, at_s: float) -> bool:
+        """Sleep until this time of the monotonic clock; False when a signal came before it."""
+        while not self:
+            left_s = at_s - time.monotonic()
+            if left_s <= 0:
+                return True
+            time.sleep(min(left_s, _NAP_S))
+        return False
 
     def __enter__(self) -> Self:
         for number in _SIGNALS:

@@ -20,7 +20,6 @@ if TYPE_CHECKING:
 
 _MIN_INTERVAL_S = 0.1
 _PATIENCE_S = 2.0  # a broker that is away is to be told soon, not after --timeout
-_NAP_S = 0.05
 
 
 @connects
@@ -57,7 +56,7 @@ def _frames(
     next_at = time.monotonic()
     while True:
         next_at = max(next_at + interval_s, time.monotonic())
-        if not _sleep_until(next_at, interruption):
+        if not interruption.sleep_until(next_at):
             return
         after = _look(connection, admin, interval_s)
         if interruption:
@@ -79,15 +78,6 @@ def _look(connection: Connection, admin: "AdminClient", interval_s: float) -> Lo
         return take_look(connection, admin, timeout_s)
     except KafkaException as error:
         return connection.sentence(error.args[0])
-
-
-def _sleep_until(at_s: float, interruption: Interruption) -> bool:
-    while not interruption:
-        left_s = at_s - time.monotonic()
-        if left_s <= 0:
-            return True
-        time.sleep(min(left_s, _NAP_S))
-    return False
 
 
 @contextmanager
