@@ -21,6 +21,7 @@ OTHER_DEFAULTS = {
     "listeners",
     "node.id",
     "process.roles",
+    "socket.listen.backlog.size",
 }
 
 

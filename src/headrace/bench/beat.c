@@ -80,6 +80,8 @@ int main(int argc, char **argv) {
         if (epoll_ctl(epoll, EPOLL_CTL_ADD, members[i].socket, &event))
             die("epoll: %s", strerror(errno));
     }
+    puts("ready"); /* all are connected: the load may begin */
+    fflush(stdout);
     double cpu = cpu_seconds();
     int64_t started = now_ns(), end = started + (int64_t)(seconds * 1e9);
     for (uint64_t turn = 0;;) {

@@ -97,6 +97,8 @@ def beating(
         return Load(**json.loads(output)["heartbeat"])
 
     try:
+        assert running.stdout is not None
+        running.stdout.readline()  # "ready", or the end: `finish` tells why
         yield finish
     finally:
         running.kill()
