@@ -30,8 +30,8 @@ Empty: no test; the client has no such thing, or it is in the list below.
 
 # What tests leave out although the client has it, so that no cell says more than it should.
 _LEFT_OUT = """\
-Left out of these tests or relaxed in them; but for the last two, which were seen on one engine only,
-Apache Kafka 4.3.1 gave the same result when it was tried:
+Left out of these tests or relaxed in them. But for the last two, which were seen on one engine
+only, Apache Kafka 4.3.1 gave the same result when it was tried:
 
 - kafka-python 3.0.12, pause and resume: at times the partition is never read again.
 - kafka-python 3.0.12, static members: the older of two members with one name is not told.

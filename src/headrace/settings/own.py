@@ -59,7 +59,7 @@ DEFAULTS = {
     "listeners": "PLAINTEXT://127.0.0.1:9092",  # others reach it only when told so
     "node.id": "1",  # Kafka has no default; a single node needs no choice
     "broker.id": "1",  # the old name of node.id
-    # One loop accepts between requests: a crowd that comes at once waits here, not for a second SYN.
+    # One loop accepts between requests: a crowd that comes at once waits here, not for a new SYN.
     "socket.listen.backlog.size": "1024",
     "process.roles": "broker,controller",  # Kafka has no default; one process does both
     "group.initial.rebalance.delay.ms": "0",  # the first message of a new group comes at once
