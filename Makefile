@@ -78,7 +78,7 @@ docs: $(VENV)/.installed ## Write the pages in docs/ that are made from the code
 	$(BIN)/python -m headrace.cli.compatibility_page docs/compatibility-results.json > docs/compatibility.md
 
 .PHONY: compatibility
-compatibility: $(VENV)/.installed optional-tools ## Run every client's tests and record what they can do (about 20 minutes)
+compatibility: $(VENV)/.installed optional-tools ## Run every client's tests and record what they can do (about 8 minutes)
 	$(PYTEST) -q -m '' tests/interop --feature-results docs/compatibility-results.json
 	@$(MAKE) --no-print-directory docs
 
