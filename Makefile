@@ -108,10 +108,10 @@ $(VENV)/.installed: pyproject.toml $(wildcard src/headrace/records/*.[ch])
 
 .PHONY: java
 java: $(VENV)/.installed ## Find Java 17 (or install it as root on Debian) and fetch Kafka's jars
-	@$(BIN)/python -m headrace.kafka.java 2>/dev/null || { \
+	@$(BIN)/python -m headrace.java.installation 2>/dev/null || { \
 		echo "no Java 17: installing Debian's openjdk-17-jre-headless, if this is root on Debian"; \
 		$(call apt,openjdk-17-jre-headless) || $(call apt,default-jre-headless) || true; \
-		$(BIN)/python -m headrace.kafka.java; }
+		$(BIN)/python -m headrace.java.installation; }
 	@$(BIN)/python -m headrace.kafka.jars
 
 # Tests that compare with other programs run where those are to be had, and are skipped elsewhere.

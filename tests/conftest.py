@@ -4,7 +4,7 @@ import pytest
 from hypothesis import settings
 
 from headrace.errors import JavaNotFoundError
-from headrace.kafka.java import find_java
+from headrace.java.installation import find_java
 
 # No test times performance: a slow machine is not a failure.
 settings.register_profile("headrace", deadline=None, print_blob=True)

@@ -9,7 +9,7 @@ from importlib import resources
 from pathlib import Path
 
 from headrace.errors import BenchError
-from headrace.kafka.jars import cache_directory
+from headrace.java.jars import cache_directory
 
 _FLAGS = ("-O2", "-Wall", "-Wextra")
 _HEADERS = ("client.h", "latency.h", "wire.h")

@@ -9,8 +9,8 @@ import hashlib
 from collections.abc import Sequence
 from pathlib import Path
 
+from headrace.java.installation import find_java
 from headrace.kafka.jars import kafka_jars
-from headrace.kafka.java import find_java
 
 # Quick to start and small: for tests and tools. The second compiler never pays back there.
 SMALL_JVM = ("-Xms64m", "-Xmx256m", "-XX:+UseSerialGC", "-XX:TieredStopAtLevel=1")

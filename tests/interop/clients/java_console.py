@@ -5,8 +5,8 @@ from collections.abc import Sequence
 from tests.interop.clients.client import READ_TIMEOUT_S, Message
 
 from headrace.errors import EngineError
+from headrace.java.installation import find_java
 from headrace.kafka.jars import kafka_jars
-from headrace.kafka.java import find_java
 from headrace.kafka.tools import CONSOLE_CONSUMER, CONSOLE_PRODUCER, run_tool
 
 _NULL = "<null>"

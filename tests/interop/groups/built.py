@@ -10,7 +10,7 @@ import shutil
 import subprocess
 from pathlib import Path
 
-from headrace.kafka.jars import cache_directory
+from headrace.java.jars import cache_directory
 
 HERE = Path(__file__).parent
 _BUILD_S = 600

@@ -10,8 +10,8 @@ from pathlib import Path
 
 from headrace.bench.driver import RunningBroker
 from headrace.errors import BenchError
+from headrace.java.jars import cache_directory
 from headrace.kafka import process
-from headrace.kafka.jars import cache_directory
 from headrace.kafka.probe import answers_metadata
 
 _HOST = "127.0.0.1"

@@ -5,8 +5,8 @@ from contextlib import contextmanager
 from pathlib import Path
 
 from headrace.bench.driver import RunningBroker
+from headrace.java.installation import find_java
 from headrace.kafka.jars import kafka_jars
-from headrace.kafka.java import find_java
 from headrace.kafka.jvm import BENCH_JVM
 from headrace.kafka.node import KafkaNode
 

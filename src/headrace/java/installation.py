@@ -1,6 +1,6 @@
 """Find a Java that is new enough for Kafka.
 
-`python -m headrace.kafka.java` prints its path, or says what to install and exits 1.
+`python -m headrace.java.installation` prints its path, or says what to install and exits 1.
 """
 
 import functools

@@ -3,7 +3,7 @@ from pathlib import Path
 import pytest
 
 from headrace.errors import JavaNotFoundError
-from headrace.kafka import java
+from headrace.java import installation
 
 OPENJDK_17 = 'openjdk version "17.0.15" 2025-04-15\nOpenJDK Runtime Environment (build 17)'
 
@@ -13,10 +13,10 @@ def only_these(monkeypatch, tmp_path):
     """Give a machine without Java: what the test installs under this path is all there is."""
     monkeypatch.delenv("JAVA_HOME", raising=False)
     monkeypatch.setenv("PATH", str(tmp_path / "bin"))
-    monkeypatch.setattr(java, "_JVM_DIRECTORY", tmp_path / "jvm")
-    java.find_java.cache_clear()
+    monkeypatch.setattr(installation, "_JVM_DIRECTORY", tmp_path / "jvm")
+    installation.find_java.cache_clear()
     yield tmp_path
-    java.find_java.cache_clear()
+    installation.find_java.cache_clear()
 
 
 def install(home: Path, version: str) -> Path:
@@ -39,7 +39,7 @@ def install(home: Path, version: str) -> Path:
     ],
 )
 def test_the_version_is_read_from_what_java_prints(text, version):
-    assert java.parse_version(text) == version
+    assert installation.parse_version(text) == version
 
 
 def test_java_home_comes_first(only_these, monkeypatch):
@@ -47,7 +47,7 @@ def test_java_home_comes_first(only_these, monkeypatch):
     wanted = install(only_these / "home", "21.0.1")
     monkeypatch.setenv("JAVA_HOME", str(only_these / "home"))
 
-    assert java.find_java()[:2] == (wanted, 21)
+    assert installation.find_java()[:2] == (wanted, 21)
 
 
 def test_one_that_is_too_old_is_passed_over(only_these, monkeypatch):
@@ -55,7 +55,7 @@ def test_one_that_is_too_old_is_passed_over(only_these, monkeypatch):
     monkeypatch.setenv("JAVA_HOME", str(only_these / "home"))
     wanted = install(only_these / "jvm" / "java-17", "17.0.15")
 
-    assert java.find_java().path == wanted
+    assert installation.find_java().path == wanted
 
 
 def test_without_java_the_error_names_the_package(only_these, capsys):
@@ -64,15 +64,15 @@ def test_without_java_the_error_names_the_package(only_these, capsys):
     with pytest.raises(
         JavaNotFoundError, match="apt-get install openjdk-17-jre-headless"
     ) as caught:
-        java.find_java()
+        installation.find_java()
 
     assert "Java 11 at" in str(caught.value)
-    assert java.main() == 1
+    assert installation.main() == 1
     assert "openjdk-17-jre-headless" in capsys.readouterr().err
 
 
 def test_the_command_prints_the_path(only_these, capsys):
     wanted = install(only_these, "17.0.1")
 
-    assert java.main() == 0
+    assert installation.main() == 0
     assert capsys.readouterr().out.strip() == str(wanted)

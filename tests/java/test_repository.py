@@ -4,7 +4,7 @@ import pytest
 from jgo.constants import MAVEN_CENTRAL_URL
 
 from headrace.errors import JarError
-from headrace.kafka.repository import repository_url
+from headrace.java.repository import repository_url
 
 SETTINGS = """<settings xmlns="http://maven.apache.org/SETTINGS/1.2.0"><mirrors>
 <mirror><id>m</id><mirrorOf>{of}</mirrorOf><url>http://127.0.0.1/mirror</url>{more}</mirror>
