@@ -29,6 +29,12 @@ HeadraceError
 ├── RequestError             a well-formed request for something that cannot be done
 ├── EngineError              Apache Kafka on this machine cannot be fetched, started or asked
 │   └── JarError, JavaNotFoundError, NodeError
+├── PipelineError            a pipeline that cannot be found, started or gone on with
+│   ├── PipelineDefinitionError  its module, its YAML or its options
+│   ├── SparkError           Spark cannot be set up, started or asked; `log_file` has its traces
+│   ├── SourceError          no broker, no topic, positions that are gone
+│   ├── SinkError            a lake, table or topic that does not take what it is given
+│   └── RunError             a checkpoint in use, a run that is not there
 ├── BenchError               a measurement that cannot be taken or is not valid
 └── WireError                bytes that break the wire format; the connection is closed
 """
@@ -336,6 +342,34 @@ class JavaNotFoundError(EngineError):
 
 class NodeError(EngineError):
     """A Kafka node did not start, or stopped when it should not."""
+
+
+class PipelineError(HeadraceError):
+    """A pipeline cannot be found, started or gone on with; the message names the fix."""
+
+
+class PipelineDefinitionError(PipelineError):
+    """A pipeline's module, YAML file or options make no sense."""
+
+
+class SparkError(PipelineError):
+    """Spark cannot be set up, started or asked. `log_file` holds what Java said."""
+
+    def __init__(self, message: str, log_file: Path | None = None) -> None:
+        super().__init__(f"{message} (details in {log_file})" if log_file else message)
+        self.log_file = log_file
+
+
+class SourceError(PipelineError):
+    """There is no broker, no topic, or the wanted positions are gone."""
+
+
+class SinkError(PipelineError):
+    """A lake, table or topic does not take what it is given."""
+
+
+class RunError(PipelineError):
+    """A checkpoint is in use, or there is no such run."""
 
 
 class BenchError(HeadraceError):

@@ -1,0 +1,33 @@
+"""The bus a pipeline reads and writes: where it is, and how its clients log on.
+
+Spark's connector is a Java client, everything else here is librdkafka; the same property often
+has another name in each, so both sets travel together. Whoever makes a Bus translates.
+"""
+
+from collections.abc import Mapping
+from dataclasses import dataclass, field
+
+DEFAULT_BOOTSTRAP = "127.0.0.1:9092"
+
+
+@dataclass(frozen=True, slots=True)
+class Bus:
+    """Either engine: the embedded broker or an Apache Kafka cluster."""
+
+    bootstrap: str = DEFAULT_BOOTSTRAP
+    java: Mapping[str, str] = field(default_factory=dict)
+    librdkafka: Mapping[str, str] = field(default_factory=dict)
+
+    def spark_options(self) -> dict[str, str]:
+        """What the connector takes: Java's names behind `kafka.`."""
+        named = {f"kafka.{name}": value for name, value in self.java.items()}
+        return {"kafka.bootstrap.servers": self.bootstrap, **named}
+
+    def client_config(self, more: Mapping[str, object] | None = None) -> dict[str, object]:
+        """What a confluent_kafka client is made from; the user's properties win over `more`."""
+        return {
+            "bootstrap.servers": self.bootstrap,
+            "log_level": 0,
+            **(more or {}),
+            **self.librdkafka,
+        }

@@ -1,0 +1,1 @@
+"""How bytes become fields: one module a format."""

@@ -1,0 +1,1 @@
+"""Where rows go: lake, SQL table, topic, console."""

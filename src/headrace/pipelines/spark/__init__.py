@@ -1,0 +1,1 @@
+"""Spark on this machine: its jars, its Java, its session."""
