@@ -1,10 +1,19 @@
 """Settings all tests share, and what is skipped where something optional is missing."""
 
+from collections.abc import Iterator
+from typing import TYPE_CHECKING
+
 import pytest
 from hypothesis import settings
 
-from headrace.errors import JavaNotFoundError
+from headrace.errors import JarError, JavaNotFoundError, SparkError
 from headrace.java.installation import find_java
+from headrace.pipelines.spark.installation import check_pyspark
+from headrace.pipelines.spark.jars import expected_jars
+from headrace.pipelines.spark.session import close_session, open_session
+
+if TYPE_CHECKING:
+    from pyspark.sql import SparkSession
 
 # No test times performance: a slow machine is not a failure.
 settings.register_profile("headrace", deadline=None, print_blob=True)
@@ -15,12 +24,46 @@ pytest_plugins = ["pytester", "tests.features"]
 
 
 def pytest_collection_modifyitems(items: list[pytest.Item]) -> None:
-    """Skip what needs Java where there is none, with the sentence that says what to install."""
-    needy = [item for item in items if item.get_closest_marker("java")]
-    if not needy:
-        return
+    """Skip what needs Java or Spark where there is none, with the sentence that says the fix."""
+    for marker, why_absent in (("java", _why_no_java), ("spark", _why_no_spark)):
+        needy = [item for item in items if item.get_closest_marker(marker)]
+        if needy and (reason := why_absent()):
+            for item in needy:
+                item.add_marker(pytest.mark.skip(reason=reason))
+
+
+def _why_no_java() -> str | None:
     try:
         find_java()
     except JavaNotFoundError as error:
-        for item in needy:
-            item.add_marker(pytest.mark.skip(reason=str(error)))
+        return str(error)
+    return None
+
+
+def _why_no_spark() -> str | None:
+    """Tests never download: `make spark` does, and says so."""
+    try:
+        find_java()
+        check_pyspark()
+        missing = [path.name for path in expected_jars() if not path.exists()]
+    except (JavaNotFoundError, SparkError, JarError) as error:
+        return str(error)
+    return f"Spark's jars are not here ({missing[0]}): run `make spark`" if missing else None
+
+
+@pytest.fixture(scope="session")
+def spark(tmp_path_factory: pytest.TempPathFactory) -> Iterator["SparkSession"]:
+    """One quick session for all tests of a run: a Java process costs seconds.
+
+    What Java says is in `spark0/spark.log` of pytest's directory.
+    """
+    directory = tmp_path_factory.mktemp("spark")
+    session = open_session(
+        "headrace-tests",
+        master="local[2,4]",
+        is_quick=True,
+        log_file=directory / "spark.log",
+        conf={"spark.sql.warehouse.dir": str(directory / "warehouse")},
+    )
+    yield session
+    close_session(session)
