@@ -1,0 +1,114 @@
+"""Dead letters on their way back: which to send, the sending, and what to remember of it.
+
+A letter counts as sent once the broker has acknowledged it. Whoever dies between that and the
+commit sends it again next time: at least once, as everything about dead letters.
+"""
+
+from collections import Counter, defaultdict
+from collections.abc import Callable, Iterable, Mapping
+from typing import TYPE_CHECKING, Any
+
+from headrace.pipelines.dead_letters.letter import DeadLetter, Source
+from headrace.pipelines.dead_letters.sent import Sent
+
+if TYPE_CHECKING:
+    from confluent_kafka import KafkaError, Producer
+
+Place = tuple[int, int]  # partition and offset in the dead-letter topic
+
+PRODUCER_CONFIG: Mapping[str, object] = {
+    "enable.idempotence": True,
+    # Where Java's clients put a key: the same key must not be in two partitions of a topic.
+    "partitioner": "murmur2_random",
+    "message.max.bytes": 16 * 1024 * 1024,
+}
+_WAIT_S = 0.1
+
+
+class Plan:
+    """What one reading of the topic says is to be sent; holds places, not values."""
+
+    def __init__(
+        self,
+        letters: Iterable[DeadLetter],
+        sent: Mapping[int, Sent],
+        is_wanted: Callable[[DeadLetter], bool],
+        *,
+        is_again: bool = False,
+        limit: int | None = None,
+    ) -> None:
+        self.places = defaultdict[Source, list[Place]](list)
+        self.topics = Counter[str]()
+        self._chosen = dict[Source, str]()
+        self._sent = sent
+        for letter in letters:
+            self.places[letter.source].append((letter.letter_partition, letter.letter_offset))
+            if letter.source not in self._chosen and is_wanted(letter):
+                self._chosen[letter.source] = letter.topic
+        chosen = [each for each in self._chosen if is_again or not self.is_sent(each)]
+        self.chosen = {self.places[each][0] for each in chosen[:limit]}
+        self.topics.update(self._chosen[each] for each in chosen[:limit])
+
+    def is_sent(self, source: Source) -> bool:
+        """Whether one of its letters was sent before."""
+        return any(
+            offset in self._sent[number] for number, offset in self.places[source]
+            if number in self._sent
+        )  # fmt: skip
+
+    def remember(self, sources: Iterable[Source], ends: Mapping[int, int]) -> dict[int, Sent]:
+        """What is to be committed for each partition now that these were sent too."""
+        offsets, letters = defaultdict[int, set[int]](set), defaultdict[int, list[int]](list)
+        for source in sources:
+            for number, offset in self.places[source]:
+                offsets[number].add(offset)
+        for places in self.places.values():
+            for number, offset in places:
+                letters[number].append(offset)
+        updated = {}
+        for number in offsets:
+            before = self._sent.get(number, Sent())
+            updated[number] = Sent(before.position, set(before.later))
+            updated[number].add(offsets[number], letters[number], ends[number])
+        return updated
+
+
+class Resubmission:
+    """Sends letters with one producer and keeps the account."""
+
+    def __init__(self, producer: "Producer", to: str | None = None) -> None:
+        self._producer = producer
+        self._to = to
+        self.delivered = set[Source]()
+        self.failures = Counter[str]()
+
+    def send(self, letter: DeadLetter) -> None:
+        """Queue a letter as the record it was: bytes, key, headers and timestamp."""
+        where = {} if self._to else {"partition": letter.partition}
+
+        def on_delivery(error: "KafkaError | None", _message: object) -> None:
+            if error is None:
+                self.delivered.add(letter.source)
+            else:
+                self.failures[error.str()] += 1
+
+        arguments: dict[str, Any] = {
+            "value": letter.value,
+            "key": letter.key,
+            "headers": letter.headers,
+            "timestamp": max(letter.timestamp_ms, 0),
+            "on_delivery": on_delivery,
+            **where,
+        }
+        while True:
+            try:
+                self._producer.produce(self._to or letter.topic, **arguments)
+            except BufferError:
+                self._producer.poll(_WAIT_S)
+            else:
+                break
+        self._producer.poll(0)
+
+    def finish(self) -> None:
+        """Wait until each was acknowledged or has failed."""
+        self._producer.flush()

@@ -1,0 +1,100 @@
+"""SQL that turns text into values of a type: null where the text is none.
+
+Numbers, booleans and dates are read as Spark casts them. Timestamps are ISO 8601 text or whole
+milliseconds since 1970, which Spark by itself would take for seconds or for a year.
+"""
+
+from headrace.pipelines.decoders.ddl import Array, Atom, Field, Map, Struct, Type
+
+# The years 0001 to 9999: what Python and every table can hold too.
+MIN_TIMESTAMP_MS = -62_135_596_800_000
+MAX_TIMESTAMP_MS = 253_402_300_799_999
+# Spark would also read `10:00` (today!) and `2026`; with a year and a dash it is a date.
+_HAS_YEAR = "like '____-%'"
+
+
+def from_text(text: str, kind: Type) -> str:
+    """SQL for the value that the SQL `text` stands for."""
+    name = kind.ddl
+    if name == "string":
+        return text
+    if name == "binary":
+        return f"try_to_binary({text}, 'base64')"
+    if name == "timestamp":
+        return f"coalesce({_from_millis(text)}, {_if_dated(text, name)})"
+    if name in ("date", "timestamp_ntz"):
+        return _if_dated(text, name)
+    return f"try_cast({text} as {name})"
+
+
+def _from_millis(text: str) -> str:
+    number = f"try_cast({text} as bigint)"
+    return (
+        f"case when {number} between {MIN_TIMESTAMP_MS} and {MAX_TIMESTAMP_MS} "
+        f"then timestamp_millis({number}) end"
+    )
+
+
+def _if_dated(text: str, name: str) -> str:
+    return f"case when {text} {_HAS_YEAR} then try_cast({text} as {name}) end"
+
+
+def as_read(kind: Type) -> Type:
+    """The type to have a JSON reader read: timestamps stay text, wherever they are."""
+    match kind:
+        case Atom("timestamp"):
+            return Atom("string")
+        case Array(element):
+            return Array(as_read(element))
+        case Map(key, value):
+            return Map(key, as_read(value))
+        case Struct(fields):
+            return Struct(tuple(Field(each.name, as_read(each.type)) for each in fields))
+    return kind
+
+
+def converted(read: str, kind: Type, depth: int = 0) -> str:
+    """SQL for a value of `kind` from one of `as_read(kind)`."""
+    if as_read(kind) == kind:
+        return read
+    it = f"it{depth}"
+    match kind:
+        case Array(element):
+            return f"transform({read}, {it} -> {converted(it, element, depth + 1)})"
+        case Map(_, value):
+            inner = converted(it, value, depth + 1)
+            return f"transform_values({read}, (key{depth}, {it}) -> {inner})"
+        case Struct(fields):
+            parts = ", ".join(
+                f"'{_literal(each.name)}', {converted(f'{read}.{each.quoted}', each.type, depth)}"
+                for each in fields
+            )
+            return f"case when {read} is not null then named_struct({parts}) end"
+    return from_text(read, kind)
+
+
+def is_broken(read: str, kind: Type, depth: int = 0) -> str | None:
+    """SQL that holds when something inside cannot be converted or misses what it requires.
+
+    None: nothing can go wrong that the reader itself does not see.
+    """
+    it = f"it{depth}"
+    match kind:
+        case Atom("timestamp"):
+            return f"({read} is not null and {from_text(read, kind)} is null)"
+        case Array(element):
+            inner = is_broken(it, element, depth + 1)
+            return inner and f"coalesce(exists({read}, {it} -> {inner}), false)"
+        case Map(_, value):
+            inner = is_broken(it, value, depth + 1)
+            return inner and f"coalesce(exists(map_values({read}), {it} -> {inner}), false)"
+        case Struct(fields):
+            parts = [is_broken(f"{read}.{each.quoted}", each.type, depth) for each in fields]
+            parts += [f"{read}.{each.quoted} is null" for each in fields if each.is_required]
+            known = " or ".join(filter(None, parts))
+            return f"({read} is not null and ({known}))" if known else None
+    return None
+
+
+def _literal(text: str) -> str:
+    return text.replace("\\", "\\\\").replace("'", "\\'")

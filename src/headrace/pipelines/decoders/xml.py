@@ -1,0 +1,146 @@
+"""XML elements, one a value: a child element a field, an attribute `a` the field `_a`.
+
+Spark's reader looks for no root of a certain name and stops behind the first; both are looked at
+here. Fields without parts are read as text and converted as cells are, since Spark's reader takes
+`1,5` for fifteen.
+"""
+
+import re
+from dataclasses import dataclass, field
+from typing import TYPE_CHECKING
+from xml.etree import ElementTree
+
+from headrace.errors import PipelineDefinitionError
+from headrace.pipelines.decoders.cells import find_cell_mismatch
+from headrace.pipelines.decoders.conversions import from_text
+from headrace.pipelines.decoders.ddl import Array, Field, Map, Struct, parse_ddl
+from headrace.pipelines.decoders.record_decoder import (
+    RecordDecoder,
+    check_names,
+    describe_fields,
+    error_case,
+    missing,
+)
+from headrace.pipelines.decoders.text import NOT_UTF8, not_utf8
+
+if TYPE_CHECKING:
+    from pyspark.sql import DataFrame
+
+ROW_TAG = "row"
+_NAME = re.compile(r"[A-Za-z_][\w.-]*")
+_BAD = "_headrace_bad"
+
+
+@dataclass(frozen=True)
+class Xml(RecordDecoder):
+    """`Xml("sensor string, celsius double", row_tag="reading")`."""
+
+    schema: str
+    row_tag: str = ROW_TAG
+    _fields: tuple[Field, ...] = field(init=False, repr=False, compare=False)
+
+    def __post_init__(self) -> None:
+        """Read the schema, which raises PipelineDefinitionError."""
+        check_row_tag(self.row_tag)
+        object.__setattr__(self, "_fields", check_names(parse_ddl(self.schema)))
+
+    @property
+    def fields(self) -> tuple[Field, ...]:
+        """What a value has in it."""
+        return self._fields
+
+    def describe(self) -> str:
+        """A few words for people."""
+        return f"XML <{self.row_tag}> with {describe_fields(self._fields)}"
+
+    def _decode(self, records: "DataFrame", also: list[str]) -> "DataFrame":
+        from pyspark.sql import functions as F  # noqa: N812 - as everybody calls it
+
+        schema = ", ".join(
+            f"{each.quoted} {each.type.ddl if _has_parts(each) else 'string'}"
+            for each in self._fields
+        )
+        options = {
+            "mode": "PERMISSIVE",
+            "columnNameOfCorruptRecord": _BAD,
+            "rowTag": self.row_tag,
+            "ignoreSurroundingSpaces": "false",
+        }
+        text = F.col("value").cast("string")
+        parsed = records.select(
+            text.alias("_headrace_text"),
+            F.regexp_count(text, F.lit(f"<{re.escape(self.row_tag)}[\\s/>]")).alias(
+                "_headrace_roots"
+            ),
+            F.rlike(text, F.lit(self._whole())).alias("_headrace_is_whole"),
+            F.from_xml(text, f"{schema}, {_BAD} string", options).alias("_headrace_xml"),
+            "_record",
+            *also,
+        )
+        fields = parsed.selectExpr(
+            *(f"{self._value(each)} as {each.quoted}" for each in self._fields),
+            "_headrace_text",
+            "_headrace_roots",
+            "_headrace_is_whole",
+            "_headrace_xml",
+            "_record",
+            *also,
+        )
+        names = [each.quoted for each in self._fields]
+        return fields.selectExpr(*names, "_record", error_case(self._error_reasons()), *also)
+
+    def _whole(self) -> str:
+        tag = re.escape(self.row_tag)
+        return rf"(?s)^\s*(<\?xml.*?\?>)?\s*<{tag}(?=[\s/>]).*(</{tag}\s*>|/>)\s*$"
+
+    def _value(self, each: Field) -> str:
+        read = f"_headrace_xml.{each.quoted}"
+        return read if _has_parts(each) else from_text(read, each.type)
+
+    def _error_reasons(self) -> list[tuple[str, str]]:
+        broken = [
+            (f"_headrace_xml.{each.quoted} != '' and {each.quoted} is null", "malformed")
+            for each in self._fields
+            if not _has_parts(each) and each.type.ddl != "string"
+        ]
+        return [
+            NOT_UTF8,
+            (f"_headrace_xml is null or _headrace_xml.{_BAD} is not null", "malformed"),
+            ("_headrace_roots != 1 or not _headrace_is_whole", "not one element"),
+            *broken,
+            *missing(self._fields),
+        ]
+
+    def explain(self, value: bytes | None) -> str:
+        """Say in one sentence why `value` could not be decoded."""
+        if not value:
+            return "the value is empty"
+        if complaint := not_utf8(value):
+            return complaint
+        if b"<!DOCTYPE" in value:
+            return "a document type is not read"  # nor parsed here: entities can grow without end
+        try:
+            root = ElementTree.fromstring(value.decode())
+        except (ElementTree.ParseError, ValueError) as error:
+            return f"not XML: {error}"
+        if root.tag != self.row_tag:
+            return f"wanted <{self.row_tag}>, got <{root.tag}>"
+        for each in self._fields:
+            found = root.get(each.name[1:]) if each.name.startswith("_") else None
+            if found is None and (child := root.find(each.name)) is not None:
+                found = child.text or ""
+            if _has_parts(each):
+                continue
+            if complaint := find_cell_mismatch(found, each):
+                return complaint
+        return f"Spark cannot read it as {describe_fields(self._fields)}"
+
+
+def check_row_tag(name: str) -> None:
+    """Raise PipelineDefinitionError for what is no name of an element."""
+    if not _NAME.fullmatch(name):
+        raise PipelineDefinitionError(f"row-tag {name!r}: wanted the name of an XML element")
+
+
+def _has_parts(each: Field) -> bool:
+    return isinstance(each.type, Array | Map | Struct)

@@ -1,0 +1,203 @@
+"""`headrace pipeline dead-letters`: listing and sending again, without Spark."""
+
+import uuid
+
+import pytest
+from tests.cli.conftest import Answer, Run
+
+from headrace.cli.connection import Connection
+
+
+class Pipeline:
+    """A pipeline of its own name, its source topic and its dead letters."""
+
+    def __init__(self, run: Run, connection: Connection, source: str) -> None:
+        self.run, self.connection, self.source = run, connection, source
+        self.name = f"p-{uuid.uuid4().hex}"
+        self.topic = f"{self.name}.dead-letters"
+        assert run("topics", "create", self.topic, "--partitions", 1).code == 0
+        while run("topics", "describe", self.topic).code:
+            pass
+
+    def add(
+        self, offset: int, value: bytes | None, reason: str = "not JSON", partition: int = 0
+    ) -> None:
+        ours = {
+            "pipeline": self.name,
+            "reason": reason,
+            "topic": self.source,
+            "partition": str(partition),
+            "offset": str(offset),
+            "timestamp": str(1_700_000_000_000 + offset),
+        }
+        headers = [("own", b"\xff"), *((f"headrace.{key}", each) for key, each in ours.items())]
+        producer = self.connection.producer()
+        producer.produce(self.topic, value, b"key", headers=headers)
+        assert producer.flush(30) == 0
+
+    def __call__(self, *words: object) -> Answer:
+        return self.run("pipeline", "dead-letters", self.name, *words)
+
+    def arrived(self) -> list[object]:
+        answer = self.run("consume", self.source, "--json")
+        return answer.objects
+
+
+@pytest.fixture
+def pipeline(run: Run, connection: Connection, topic: str) -> Pipeline:
+    return Pipeline(run, connection, topic)
+
+
+def test_each_record_is_listed_once_with_its_reason(pipeline: Pipeline) -> None:
+    pipeline.add(7, b"\xff{", "not UTF-8")
+    pipeline.add(7, b"\xff{", "not UTF-8")
+    pipeline.add(8, None)
+
+    answer = pipeline("--json")
+
+    assert answer.code == 0, answer.stderr
+    first, second = answer.objects
+
+    assert first == {
+        "pipeline": pipeline.name,
+        "reason": "not UTF-8",
+        "topic": pipeline.source,
+        "partition": 0,
+        "offset": 7,
+        "timestamp": 1_700_000_000_007,
+        "key": "key",
+        "value_base64": "/3s=",
+        "headers": [{"key": "own", "value_base64": "/w=="}],
+        "letter": "0:0",
+        "sent_again": False,
+    }
+    assert (second["offset"], second["value"], second["letter"]) == (8, None, "0:2")
+    assert f"{pipeline.source}:0:7" in pipeline().stdout
+
+
+def test_letters_are_found_by_reason_place_and_count(pipeline: Pipeline) -> None:
+    for offset in range(4):
+        pipeline.add(offset, b"x", "field a is missing" if offset % 2 else "not JSON")
+
+    def offsets(*words: object) -> list[int]:
+        return [each["offset"] for each in pipeline("--json", *words).objects]
+
+    assert offsets("--reason", "Field A") == [1, 3]
+    assert offsets("--limit", 3) == [0, 1, 2]
+    assert offsets("--since", 2) == [2, 3]
+    assert offsets("--offset", "0:1", "--offset", "0:2") == [1, 2]
+
+
+def test_the_summary_counts_by_reason(pipeline: Pipeline) -> None:
+    for offset in range(3):
+        pipeline.add(offset, b"x", "not JSON" if offset else "empty")
+
+    rows = pipeline("--summary", "--json").objects
+
+    assert [(row["count"], row["reason"]) for row in rows] == [(2, "not JSON"), (1, "empty")]
+    assert pipeline("--summary").lines[1].split()[0] == "2"
+
+
+def test_what_is_sent_again_is_the_record_as_it_was_and_goes_once(pipeline: Pipeline) -> None:
+    pipeline.add(5, b"one", partition=2)
+    pipeline.add(5, b"one", partition=2)
+    pipeline.add(6, None, partition=1)
+
+    answer = pipeline("--resubmit", "--yes")
+    again = pipeline("--resubmit", "--yes")
+
+    assert answer.lines == [f"sent 2 dead letters to {pipeline.source}"], answer.stderr
+    assert again.lines == ["nothing to send: all of them were sent before, or none is meant"]
+    arrived = {each["partition"]: each for each in pipeline.arrived()}  # type: ignore[index]
+    assert {key: each["value"] for key, each in arrived.items()} == {2: "one", 1: None}
+    assert arrived[2]["timestamp"] == 1_700_000_000_005
+    assert arrived[2]["headers"] == [{"key": "own", "value_base64": "/w=="}]
+    assert all(each["sent_again"] for each in pipeline("--json").objects)
+
+
+def test_those_sent_out_of_turn_are_not_sent_with_the_rest(pipeline: Pipeline) -> None:
+    for offset in range(3):
+        pipeline.add(offset, b"%d" % offset)
+
+    assert pipeline("--resubmit", "--yes", "--offset", "0:1").code == 0
+    assert [each["sent_again"] for each in pipeline("--json").objects] == [False, True, False]
+    assert pipeline("--resubmit", "--yes").code == 0
+
+    assert sorted(each["value"] for each in pipeline.arrived()) == ["0", "1", "2"]  # type: ignore[index]
+    assert pipeline("--resubmit", "--all", "--yes").lines == [
+        f"sent 3 dead letters to {pipeline.source}"
+    ]
+
+
+def test_they_may_be_sent_elsewhere(pipeline: Pipeline, run: Run) -> None:
+    other = f"other-{uuid.uuid4().hex}"
+    assert run("topics", "create", other, "--partitions", 1).code == 0
+    pipeline.add(0, b"x", partition=2)
+
+    answer = pipeline("--resubmit", "--to", other, "--yes", "--json")
+
+    assert answer.objects == [{"topic": pipeline.topic, "sent": {other: 1}, "failed": 0}]
+
+
+def test_nothing_is_sent_unasked_or_to_a_topic_that_is_gone(pipeline: Pipeline) -> None:
+    pipeline.add(0, b"x")
+
+    unasked = pipeline("--resubmit")
+    gone = pipeline("--resubmit", "--yes", "--to", "nowhere")
+
+    assert unasked.code == 2
+    assert "Send 1 dead letter to" in unasked.stderr
+    assert gone.code == 1
+    assert "there is no topic nowhere" in gone.stderr
+    assert pipeline.arrived() == []
+
+
+def test_a_shared_topic_can_be_read_for_one_pipeline(pipeline: Pipeline, run: Run) -> None:
+    pipeline.add(0, b"x")
+
+    def count(*words: object) -> int:
+        return len(run("pipeline", "dead-letters", *words, "--json").objects)
+
+    assert count("--topic", pipeline.topic) == 1
+    assert count("somebody", "--topic", pipeline.topic) == 0
+
+
+def test_messages_of_others_in_the_topic_are_passed_over(
+    pipeline: Pipeline, connection: Connection
+) -> None:
+    producer = connection.producer()
+    producer.produce(pipeline.topic, b"no headers")
+    assert producer.flush(30) == 0
+    pipeline.add(0, b"x")
+
+    assert len(pipeline("--json").objects) == 1
+    assert pipeline("--resubmit", "--yes").lines == [f"sent 1 dead letter to {pipeline.source}"]
+
+
+def test_a_pipeline_without_dead_letters_is_no_failure(run: Run) -> None:
+    answer = run("pipeline", "dead-letters", "fresh")
+
+    assert (answer.code, answer.lines) == (
+        0,
+        ["no dead letters: there is no topic fresh.dead-letters"],
+    )
+
+
+@pytest.mark.parametrize(
+    ("words", "sentence"),
+    [
+        ((), "name a pipeline, or its dead-letter topic with --topic"),
+        (("p", "--all"), "--all goes with --resubmit"),
+        (("p", "--to", "t"), "--to goes with --resubmit"),
+        (("p", "--summary", "--resubmit"), "do not go together"),
+        (("p", "--offset", "x"), "--offset x: write PARTITION:OFFSET"),
+        (("p", "--since", "x"), "'x' is no position"),
+    ],
+)
+def test_a_wrong_command_line_says_what_is_wrong(
+    run: Run, words: tuple[str, ...], sentence: str
+) -> None:
+    answer = run("pipeline", "dead-letters", *words)
+
+    assert answer.code == 2
+    assert sentence in answer.stderr
