@@ -1,0 +1,280 @@
+"""MariaDB and MySQL: LOAD DATA LOCAL into a temporary table, then INSERT … ON DUPLICATE KEY.
+
+LOAD DATA LOCAL turns errors into warnings, whatever the SQL mode; each warning here ends the batch.
+"""
+
+import re
+import tempfile
+from collections.abc import Iterator, Sequence
+from contextlib import contextmanager
+from typing import TYPE_CHECKING, Any
+
+from headrace.errors import SinkError
+from headrace.pipelines.sinks.sql.address import Address
+from headrace.pipelines.sinks.sql.columns import Column, TableShape
+from headrace.pipelines.sinks.sql.dialect import (
+    Connection,
+    Dialect,
+    ExistingColumn,
+    ExistingTable,
+    Fault,
+    transaction,
+)
+
+try:
+    import pymysql
+except ImportError:
+    raise SinkError("MariaDB needs the package PyMySQL: pip install 'headrace[spark]'") from None
+
+if TYPE_CHECKING:
+    import pyarrow as pa
+
+CONNECT_SECONDS = 10
+# A statement that takes longer than this has lost its server.
+READ_SECONDS = 600
+LOCK_SECONDS = 60
+# InnoDB's index takes 3,072 bytes. The text and binary key columns share what is left after
+# sixteen others of at most 17 bytes; a character may have four bytes.
+KEY_BYTES = 3072 - 16 * 17
+_LOAD_TABLE = "headrace_load"
+_LOCK_NAME = "headrace_schema"
+
+_TYPES = {
+    "boolean": "BOOLEAN",
+    "int": "INT",
+    "bigint": "BIGINT",
+    "double": "DOUBLE",
+    "string": "LONGTEXT",
+    "binary": "LONGBLOB",
+    "date": "DATE",
+    "timestamp": "DATETIME(6)",
+    "json": "LONGTEXT",
+}
+_KINDS = {
+    "tinyint(1)": "boolean",
+    "tinyint": "smallint",
+    "smallint": "smallint",
+    "mediumint": "int",
+    "int": "int",
+    "bigint": "bigint",
+    "float": "float",
+    "double": "double",
+    "longtext": "string",
+    "mediumtext": "string",
+    "text": "varchar(16383)",  # 65,535 bytes
+    "longblob": "binary",
+    "mediumblob": "binary",
+    "date": "date",
+    "datetime(6)": "timestamp",
+    "timestamp(6)": "timestamp",
+    "json": "json",
+}
+_WRONG_PASSWORD, _NO_DATABASE = (1045, 1698), (1049,)
+_NO_PERMISSION = (1044, 1142, 1143, 1227, 1370)
+_NO_LOCAL_FILES = (1148, 3948, 4166)
+# No server, connection lost, server going down, killed, too many connections, lock, deadlock.
+_TRANSIENT = (2002, 2003, 2006, 2013, 1053, 1077, 1079, 1927, 1040, 1205, 1213)
+
+
+class Mariadb(Dialect):
+    """See the module."""
+
+    name = "MariaDB"
+    begin = "START TRANSACTION"
+    folds_case = True
+    errors = (pymysql.err.Error, OSError)
+
+    def connect(self, address: Address) -> Connection:
+        ca_file = address.settings.get("ssl-ca")
+        more: dict[str, Any] = {"ssl_ca": ca_file} if ca_file else {}
+        return pymysql.connect(
+            host=address.host,
+            port=address.port,
+            user=address.user or None,
+            password=address.find_password() or "",
+            database=address.database,
+            charset="utf8mb4",
+            autocommit=True,
+            local_infile=True,
+            connect_timeout=CONNECT_SECONDS,
+            read_timeout=READ_SECONDS,
+            write_timeout=READ_SECONDS,
+            # Without ANSI_QUOTES and NO_BACKSLASH_ESCAPES, whatever the server's default.
+            sql_mode="STRICT_ALL_TABLES",
+            init_command="SET time_zone = '+00:00'",
+            **more,
+        )
+
+    def fault(self, error: Exception, address: Address) -> Fault:
+        number = error.args[0] if error.args and isinstance(error.args[0], int) else 0
+        text = str(error.args[-1]) if error.args else str(error)
+        place = f"MariaDB at {address.host}:{address.port}"
+        if number in _WRONG_PASSWORD:
+            return Fault(
+                f"{place} does not take the password of user {address.user}; give it in the URL, "
+                "by ?password-file=PATH or in MYSQL_PWD"
+            )
+        if number in _NO_DATABASE:
+            return Fault(
+                f"{place} has no database {address.database}; create it: "
+                f"CREATE DATABASE {self.quote(address.database)}"
+            )
+        if number in _NO_PERMISSION:
+            return Fault(f"user {address.user} may not do this in {address}: {text}; GRANT it")
+        if number in _NO_LOCAL_FILES:
+            return Fault(f"{place} has local_infile off; set it: SET GLOBAL local_infile = 1")
+        if number in _TRANSIENT or isinstance(error, (OSError, pymysql.err.InterfaceError)):
+            is_down = number in (2002, 2003)
+            why = "no server answers" if is_down else text or "the connection is lost"
+            return Fault(f"{place}: {why}; is it running?", is_transient=True)
+        return Fault(f"{place} refused the rows: {text}")
+
+    def quote(self, name: str) -> str:
+        return "`" + name.replace("`", "``") + "`"
+
+    def type_of(self, column: Column, key_count: int) -> str:
+        if column.kind.startswith("decimal("):
+            return column.kind.upper()
+        limit = self.key_limit(column, key_count)
+        if limit is not None:
+            return f"VARCHAR({limit})" if column.kind == "string" else f"VARBINARY({limit})"
+        return _TYPES[column.kind]
+
+    def key_limit(self, column: Column, key_count: int) -> int | None:
+        if not column.is_key or column.kind not in ("string", "binary"):
+            return None
+        share = KEY_BYTES // key_count
+        return share // 4 if column.kind == "string" else share
+
+    def table_suffix(self, connection: Connection) -> str:
+        # As bytes, with blanks at the end: two keys are one here if and only if they are elsewhere.
+        is_mariadb = "mariadb" in str(connection.get_server_info()).lower()
+        collation = "utf8mb4_nopad_bin" if is_mariadb else "utf8mb4_0900_bin"
+        return f" ENGINE=InnoDB ROW_FORMAT=DYNAMIC CHARACTER SET utf8mb4 COLLATE {collation}"
+
+    def read_table(self, connection: Connection, table: str) -> ExistingTable | None:
+        with connection.cursor() as cursor:
+            cursor.execute(
+                "SELECT column_name, column_type, is_nullable = 'NO' AND column_default IS NULL "
+                "AND extra NOT LIKE '%%auto_increment%%' FROM information_schema.columns "
+                "WHERE table_schema = DATABASE() AND table_name = %s ORDER BY ordinal_position",
+                (table,),
+            )
+            columns = tuple(
+                ExistingColumn(name, declared, _kind_of(declared), bool(is_required))
+                for name, declared, is_required in cursor.fetchall()
+            )
+            cursor.execute(
+                "SELECT index_name, column_name FROM information_schema.statistics WHERE "
+                "table_schema = DATABASE() AND table_name = %s AND non_unique = 0 "
+                "AND sub_part IS NULL",
+                (table,),
+            )
+            keys: dict[str, set[str]] = {}
+            for index, name in cursor.fetchall():
+                keys.setdefault(index, set()).add(name)
+        return ExistingTable(columns, tuple(map(frozenset, keys.values()))) if columns else None
+
+    def alter_type(self, table: str, column: Column, key_count: int) -> str | None:
+        declared = self.type_of(column, key_count) + (" NOT NULL" if column.is_key else "")
+        return f"ALTER TABLE {self.quote(table)} MODIFY COLUMN {self.quote(column.name)} {declared}"
+
+    def insert_missing(self, table: str, columns: Sequence[str]) -> str:
+        places = ", ".join("%s" for _ in columns)
+        names = ", ".join(map(self.quote, columns))
+        return f"INSERT IGNORE INTO {self.quote(table)} ({names}) VALUES ({places})"
+
+    @contextmanager
+    def one_at_a_time(self, connection: Connection) -> Iterator[None]:
+        # Changing a table ends a transaction here, so the lock is one of the session.
+        with connection.cursor() as cursor:
+            cursor.execute("SELECT GET_LOCK(%s, %s)", (_LOCK_NAME, LOCK_SECONDS))
+            if cursor.fetchone()[0] != 1:
+                raise SinkError(f"another headrace has been changing tables for {LOCK_SECONDS} s")
+            try:
+                with transaction(self, connection):
+                    yield
+            finally:
+                if connection.open:
+                    cursor.execute("SELECT RELEASE_LOCK(%s)", (_LOCK_NAME,))
+
+    def upsert(self, connection: Connection, shape: TableShape, rows: "pa.Table") -> None:
+        load_table = self._load(connection, shape, shape.columns, rows, _LOAD_TABLE)
+        names = self.names(shape.columns)
+        sets = [f"{self.quote(c.name)} = VALUES({self.quote(c.name)})" for c in shape.others]
+        sets += [f"{self.quote(name)} = NULL" for name in shape.absent]
+        if not sets:
+            first = self.quote(shape.key[0].name)
+            sets = [f"{first} = {self.quote(shape.name)}.{first}"]
+        with connection.cursor() as cursor:
+            cursor.execute(
+                f"INSERT INTO {self.quote(shape.name)} ({names}) SELECT {names} "
+                f"FROM {load_table} ON DUPLICATE KEY UPDATE {', '.join(sets)}"
+            )
+            cursor.execute(f"DROP TEMPORARY TABLE {load_table}")
+
+    def delete(self, connection: Connection, shape: TableShape, keys: "pa.Table") -> None:
+        load_table = self._load(connection, shape, shape.key, keys, f"{_LOAD_TABLE}_keys")
+        same = " AND ".join(
+            f"target.{self.quote(c.name)} = gone.{self.quote(c.name)}" for c in shape.key
+        )
+        with connection.cursor() as cursor:
+            cursor.execute(
+                f"DELETE target FROM {self.quote(shape.name)} AS target "
+                f"JOIN {load_table} AS gone ON {same}"
+            )
+            cursor.execute(f"DROP TEMPORARY TABLE {load_table}")
+
+    def _load(
+        self,
+        connection: Connection,
+        shape: TableShape,
+        columns: Sequence[Column],
+        rows: "pa.Table",
+        name: str,
+    ) -> str:
+        from headrace.pipelines.sinks.sql.text_rows import text_of
+
+        load_table = self.quote(name)
+        # Bytes arrive as hexadecimal digits: the text they would be is not UTF-8.
+        into, sets = [], []
+        for index, column in enumerate(columns):
+            is_binary = column.kind == "binary"
+            into.append(f"@c{index}" if is_binary else self.quote(column.name))
+            if is_binary:
+                sets.append(f"{self.quote(column.name)} = UNHEX(@c{index})")
+        with connection.cursor() as cursor, tempfile.NamedTemporaryFile() as file:
+            for piece in text_of(rows, binary_prefix=""):
+                file.write(piece)
+            file.flush()
+            cursor.execute(f"DROP TEMPORARY TABLE IF EXISTS {load_table}")
+            cursor.execute(
+                f"CREATE TEMPORARY TABLE {load_table} AS SELECT {self.names(columns)} "
+                f"FROM {self.quote(shape.name)} LIMIT 0"
+            )
+            loaded = cursor.execute(
+                f"LOAD DATA LOCAL INFILE {connection.escape(file.name)} INTO TABLE {load_table} "
+                "CHARACTER SET utf8mb4 FIELDS TERMINATED BY '\\t' ESCAPED BY '\\\\' "
+                f"LINES TERMINATED BY '\\n' ({', '.join(into)})"
+                + (f" SET {', '.join(sets)}" if sets else "")
+            )
+            cursor.execute("SHOW WARNINGS")
+            warnings = cursor.fetchall()
+        if warnings or loaded != rows.num_rows:
+            why = warnings[0][-1] if warnings else f"{loaded} rows of {rows.num_rows} arrived"
+            raise pymysql.err.DataError(0, f"{why}")
+        return load_table
+
+
+def _kind_of(declared: str) -> str | None:
+    declared = declared.lower()
+    if match := re.fullmatch(r"decimal\((\d+),(\d+)\)", declared):
+        return f"decimal({match[1]},{match[2]})"
+    if match := re.fullmatch(r"varchar\((\d+)\)", declared):
+        return f"varchar({match[1]})"
+    if declared.startswith("varbinary("):
+        return "binary"
+    if declared in _KINDS:
+        return _KINDS[declared]
+    # An integer's width in brackets says nothing about what it holds; `unsigned` does.
+    return _KINDS.get(re.sub(r"\(\d+\)$", "", declared)) if "int(" in declared else None

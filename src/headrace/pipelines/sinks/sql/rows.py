@@ -1,0 +1,277 @@
+"""What a batch changes in a table: the last row of each key, as Arrow; rows to set, keys to delete.
+
+Invariant: a key occurs once in `Changes`, in `upserts` or in `deletes`. Which row of a key is the
+last is said by the log: partition, then offset. Timestamps do not decide; clocks differ.
+
+Some values no table can hold, or not all three alike. They are replaced here, so that the three
+databases get the same, and the user is told:
+
+    U+0000 in text, bytes that are not UTF-8   become U+FFFD   PostgreSQL refuses both
+    NaN, infinity                              become null     SQLite and MariaDB have none
+    dates outside the years 1 to 9999          become null     MariaDB refuses them
+"""
+
+from collections.abc import Callable, Sequence
+from dataclasses import dataclass, field
+from typing import TYPE_CHECKING
+
+import numpy as np
+import pyarrow as pa
+import pyarrow.compute as pc
+
+from headrace.errors import SinkError
+from headrace.pipelines.definition import RECORD_COLUMN
+from headrace.pipelines.sinks.sql.columns import PROVENANCE, Column
+
+if TYPE_CHECKING:
+    from pyspark.sql import Column as SparkColumn
+    from pyspark.sql import DataFrame
+
+_RECORD_FIELDS = ("topic", "partition", "offset", "is_tombstone")
+# Days and microseconds since 1970 of 0001-01-01 and 10000-01-01.
+_FIRST_DAY, _END_DAY = -719_162, 2_932_897
+_DAY_US = 86_400_000_000
+# Arrow sorts by copying each column into one piece, and a piece of text has at most 2 GiB.
+_MAX_SORTED_BYTES = 1024 * 1024 * 1024
+_REPLACEMENT = "\ufffd"
+
+
+@dataclass
+class Changes:
+    """One batch, ready to load. `row_count` counts the rows it was made from."""
+
+    upserts: pa.Table
+    deletes: pa.Table
+    row_count: int
+    # One sentence for each column in which something had to be replaced.
+    notes: list[str] = field(default_factory=list)
+
+
+def fetch_rows(frame: "DataFrame", columns: Sequence[Column]) -> pa.Table:
+    """Bring a batch to the driver: `columns` in order, then the record's fields if it has them."""
+    from pyspark.sql import functions as f
+
+    has_record = RECORD_COLUMN in frame.columns
+    selected = []
+    for index, column in enumerate(columns):
+        if has_record and column in PROVENANCE:
+            value = f.col(f"{RECORD_COLUMN}.{column.name[1:]}")
+        elif has_record and column.is_key:
+            value = key_value(column, columns)
+        else:
+            value = _field(column)
+        if column.kind == "json":
+            value = f.to_json(value)
+        elif column.kind == "timestamp":
+            value = value.cast("timestamp")
+        # Numbers, as a frame's names may clash with those of the record's fields.
+        selected.append(value.alias(str(index)))
+    if has_record:
+        selected += [f.col(f"{RECORD_COLUMN}.{name}").alias(name) for name in _RECORD_FIELDS]
+    return frame.select(*selected).toArrow()
+
+
+def key_value(column: Column, columns: Sequence[Column]) -> "SparkColumn":
+    """The value of a key column; that of a tombstone, which has no fields, is its message's key.
+
+    The message's key is the value as text, or, for several key columns, a JSON object with them.
+    """
+    from pyspark.sql import functions as f
+
+    key = [each for each in columns if each.is_key]
+    text = f.col(f"{RECORD_COLUMN}.key").cast("string")
+    if len(key) > 1:
+        fields = ", ".join(f"`{each.name.replace('`', '``')}` string" for each in key)
+        text = f.from_json(text, fields).getField(column.name)
+    from_message = f.coalesce(_field(column), text.try_cast(column.kind))
+    is_tombstone = f.col(f"{RECORD_COLUMN}.is_tombstone")
+    return f.when(is_tombstone, from_message).otherwise(_field(column))
+
+
+def _field(column: Column) -> "SparkColumn":
+    from pyspark.sql import functions as f
+
+    return f.col("`" + column.name.replace("`", "``") + "`")
+
+
+def changes_of(rows: pa.Table, columns: Sequence[Column]) -> Changes:
+    """What `rows`, as `fetch_rows` gives them, change. Raises SinkError naming a row at fault."""
+    has_record = rows.num_columns > len(columns)
+    notes: list[str] = []
+    values = []
+    for index, column in enumerate(columns):
+        held, replaced = _as_held(rows.column(index), column)
+        values.append(held)
+        if replaced is not None:
+            row = _first_true(replaced)
+            count = pc.sum(replaced).as_py()
+            notes.append(
+                f"column {column.name}: {count} {'value' if count == 1 else 'values'} no table "
+                f"holds replaced, the first in {_place(rows, row, has_record)}"
+            )
+    key = [index for index, column in enumerate(columns) if column.is_key]
+    for index in key:
+        if values[index].null_count:
+            row = _first_true(values[index].is_null())
+            raise SinkError(
+                f"the key column {columns[index].name} is null in {_place(rows, row, has_record)}; "
+                "filter such rows in the transform, or make the field `not null` in the schema, "
+                "which sends them to the dead letters"
+            )
+    table = pa.Table.from_arrays(values, [str(index) for index in range(len(columns))])
+    is_last = _last_per_key(table.select(key), rows, has_record)
+    if not has_record:
+        upserts = _in_key_order(table, key)
+        return Changes(upserts, table.select(key).slice(0, 0), rows.num_rows, notes)
+    is_tombstone = pc.fill_null(rows.column("is_tombstone"), False).to_numpy()
+    return Changes(
+        upserts=_in_key_order(_kept(table, is_last & ~is_tombstone), key),
+        deletes=_kept(table.select(key), is_last & is_tombstone),
+        row_count=rows.num_rows,
+        notes=notes,
+    )
+
+
+def check_key_lengths(
+    changes: Changes, columns: Sequence[Column], limit_of: Callable[[Column], int | None]
+) -> None:
+    """Raise SinkError if a key is longer than the database's index takes."""
+    for index, column in enumerate(columns):
+        limit = limit_of(column) if column.is_key else None
+        if limit is None:
+            continue
+        for table in (changes.upserts, changes.deletes):
+            values = table.column(str(index))
+            measure = pc.utf8_length if column.kind == "string" else pc.binary_length
+            longest = pc.max(measure(values)).as_py() or 0
+            if longest > limit:
+                row = pc.index(measure(values), longest).as_py()
+                start = str(values[row].as_py())[:40]
+                raise SinkError(
+                    f"the key column {column.name} has a value of length {longest}, {start}…; "
+                    f"this database's index takes {limit}: filter such rows in the transform"
+                )
+
+
+def _in_key_order(table: pa.Table, key: Sequence[int]) -> pa.Table:
+    """Neighbours in the index one after the other: half the work for a database's B-tree."""
+    if table.nbytes > _MAX_SORTED_BYTES:
+        return table
+    return table.sort_by([(str(index), "ascending") for index in key])
+
+
+def _kept(table: pa.Table, mask: np.ndarray) -> pa.Table:
+    return table if mask.all() else table.filter(pa.array(mask))
+
+
+def _last_per_key(keys: pa.Table, rows: pa.Table, has_record: bool) -> np.ndarray:
+    """Which rows are the last of their key; without a record, each has to be the only one."""
+    count = keys.num_rows
+    order = _log_order(rows) if has_record else np.arange(count)
+    rank = np.empty(count, np.int64)
+    rank[order] = np.arange(count)
+    names = keys.column_names
+    last = keys.append_column("rank", pa.array(rank)).group_by(names, use_threads=False)
+    maxima = last.aggregate([("rank", "max")]).column("rank_max").to_numpy()
+    is_last = np.zeros(count, bool)
+    is_last[order[maxima]] = True
+    if not has_record and not is_last.all():
+        row = int(np.flatnonzero(~is_last)[0])
+        shown = ", ".join(str(keys.column(name)[row].as_py()) for name in names)
+        raise SinkError(
+            f"the key {shown} is there twice in one batch and the frame has no {RECORD_COLUMN} "
+            f"to say which row is the last; keep {RECORD_COLUMN} in the transform, or aggregate"
+        )
+    return is_last
+
+
+def _log_order(rows: pa.Table) -> np.ndarray:
+    """The rows' numbers in the order of the log; rows of one record stay as they are."""
+    topics = pc.dictionary_encode(rows.column("topic")).unify_dictionaries()
+    names = topics.chunk(0).dictionary.to_pylist() if topics.num_chunks else []
+    by = [rows.column("offset").to_numpy(), rows.column("partition").to_numpy()]
+    if len(names) > 1:
+        # Between topics the log has no order; the name makes it the same at every replay.
+        place = np.argsort(np.argsort(names))
+        codes = np.concatenate([chunk.indices.to_numpy() for chunk in topics.chunks])
+        by.append(place[codes])
+    return np.lexsort(by)
+
+
+def _as_held(values: pa.ChunkedArray, column: Column) -> tuple[pa.ChunkedArray, pa.Array | None]:
+    """`values` as every database can hold them, and which had to be replaced."""
+    if column.kind in ("string", "json"):
+        return _text_as_held(values)
+    if column.kind == "binary":
+        return values.cast(pa.binary()), None
+    if column.kind == "double":
+        values = values.cast(pa.float64())
+        return _null_where(values, pc.invert(pc.is_finite(values)))
+    if column.kind == "timestamp":
+        # Without a zone from here on: it is UTC everywhere.
+        values = values.cast(pa.timestamp("us", "UTC")).cast(pa.timestamp("us"))
+        return _within_years(values, pa.int64(), _DAY_US)
+    if column.kind == "date":
+        return _within_years(values, pa.int32(), 1)
+    return values, None
+
+
+def _text_as_held(values: pa.ChunkedArray) -> tuple[pa.ChunkedArray, pa.Array | None]:
+    # Spark takes bytes for text without a look: cast(value as string).
+    is_utf8 = all(_is_utf8(chunk) for chunk in values.chunks)
+    if is_utf8:
+        values = values.cast(pa.string())
+        replaced = pc.match_substring(values, "\0")
+        if not pc.any(replaced).as_py():
+            return values, None
+        return pc.replace_substring(values, "\0", _REPLACEMENT), pc.fill_null(replaced, False)
+    read = [
+        None if text is None else text.decode("utf-8", "replace").replace("\0", _REPLACEMENT)
+        for text in values.cast(pa.binary()).to_pylist()
+    ]
+    held = pa.chunked_array([pa.array(read, pa.string())])
+    changed = pc.not_equal(held.cast(pa.binary()), values.cast(pa.binary()))
+    return held, pc.fill_null(changed, False)
+
+
+def _is_utf8(chunk: pa.Array) -> bool:
+    try:
+        chunk.validate(full=True)
+    except pa.ArrowInvalid:
+        return False
+    return True
+
+
+def _within_years(
+    values: pa.ChunkedArray, as_integer: pa.DataType, day: int
+) -> tuple[pa.ChunkedArray, pa.Array | None]:
+    numbers = values.cast(as_integer)
+    bounds = pc.min_max(numbers).as_py()
+    if bounds["min"] is None or (
+        bounds["min"] >= _FIRST_DAY * day and bounds["max"] < _END_DAY * day
+    ):
+        return values, None
+    is_early = pc.less(numbers, pa.scalar(_FIRST_DAY * day, as_integer))
+    is_late = pc.greater_equal(numbers, pa.scalar(_END_DAY * day, as_integer))
+    return _null_where(values, pc.or_(is_early, is_late))
+
+
+def _null_where(
+    values: pa.ChunkedArray, is_unholdable: pa.ChunkedArray
+) -> tuple[pa.ChunkedArray, pa.Array | None]:
+    is_unholdable = pc.fill_null(is_unholdable, False)
+    if not pc.any(is_unholdable).as_py():
+        return values, None
+    return pc.if_else(is_unholdable, pa.scalar(None, values.type), values), is_unholdable
+
+
+def _first_true(mask: pa.ChunkedArray) -> int:
+    index: int = pc.index(mask, True).as_py()
+    return index
+
+
+def _place(rows: pa.Table, row: int, has_record: bool) -> str:
+    if not has_record:
+        return f"row {row} of the batch"
+    topic, partition, offset = (rows.column(name)[row].as_py() for name in _RECORD_FIELDS[:3])
+    return f"{topic}-{partition} at offset {offset}"
