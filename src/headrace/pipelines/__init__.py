@@ -1,4 +1,82 @@
 """The data pipelines: topics to lake, tables and back, on Spark through PySpark.
 
-What a pipeline's module imports is here; `headrace.pipelines.spark` opens sessions.
+What a pipeline's module imports is here; `headrace.pipelines.spark` opens sessions. Each name is
+loaded when it is first used, so that neither a driver nor pyspark comes along with another.
 """
+
+import importlib
+from typing import TYPE_CHECKING
+
+if TYPE_CHECKING:
+    from headrace.pipelines.bus import Bus
+    from headrace.pipelines.decoders import Avro, Json, Raw, Text, Tsv, Xml
+    from headrace.pipelines.definition import Decoder, OpenSink, Option, Pipeline, Run, Sink, Source
+    from headrace.pipelines.sinks.console import Console
+    from headrace.pipelines.sinks.lake import LakeSink, read_lake
+    from headrace.pipelines.sinks.sql import SqlTable
+    from headrace.pipelines.sinks.topic import TopicSink
+    from headrace.pipelines.sinks.uri import parse_sink
+    from headrace.pipelines.source import TopicSource
+    from headrace.pipelines.topic_view import read_topic, stream_topic
+
+_MODULES = {
+    "Avro": "decoders",
+    "Bus": "bus",
+    "Console": "sinks.console",
+    "Decoder": "definition",
+    "Json": "decoders",
+    "LakeSink": "sinks.lake",
+    "OpenSink": "definition",
+    "Option": "definition",
+    "Pipeline": "definition",
+    "Raw": "decoders",
+    "Run": "definition",
+    "Sink": "definition",
+    "Source": "definition",
+    "SqlTable": "sinks.sql",
+    "Text": "decoders",
+    "TopicSink": "sinks.topic",
+    "TopicSource": "source",
+    "Tsv": "decoders",
+    "Xml": "decoders",
+    "parse_sink": "sinks.uri",
+    "read_lake": "sinks.lake",
+    "read_topic": "topic_view",
+    "stream_topic": "topic_view",
+}
+
+__all__ = [
+    "Avro",
+    "Bus",
+    "Console",
+    "Decoder",
+    "Json",
+    "LakeSink",
+    "OpenSink",
+    "Option",
+    "Pipeline",
+    "Raw",
+    "Run",
+    "Sink",
+    "Source",
+    "SqlTable",
+    "Text",
+    "TopicSink",
+    "TopicSource",
+    "Tsv",
+    "Xml",
+    "parse_sink",
+    "read_lake",
+    "read_topic",
+    "stream_topic",
+]
+
+
+def __getattr__(name: str) -> object:
+    if name not in _MODULES:
+        raise AttributeError(f"module {__name__} has no attribute {name}")
+    return getattr(importlib.import_module(f"{__name__}.{_MODULES[name]}"), name)
+
+
+def __dir__() -> list[str]:
+    return sorted([*globals(), *__all__])

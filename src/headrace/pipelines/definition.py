@@ -147,6 +147,6 @@ class Pipeline:
     decoder: Decoder
     sinks: tuple[Sink, ...]
     transform: Transform = unchanged
-    # Where records go that cannot be decoded; None: `<pipeline>.dead-letters`.
+    # Where records go that cannot be decoded; None: `<run>.dead-letters`.
     dead_letter_topic: str | None = None
     options: dict[str, str] = field(default_factory=dict)
