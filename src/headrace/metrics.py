@@ -59,12 +59,13 @@ class Histogram:
 
 
 class Sample(NamedTuple):
-    """One gauge computed at scrape time. Samples of one name must come one after another."""
+    """One number computed at scrape time. Samples of one name must come one after another."""
 
     name: str
     help: str
     value: float
     labels: Mapping[str, str] = {}
+    kind: str = "gauge"
 
 
 SampleSource = Callable[[], Iterable[Sample]]
@@ -141,12 +142,7 @@ class Metrics:
             self.sync_seconds,
         )
         for source in self._sources:
-            last_name = ""
-            for sample in source():
-                if sample.name != last_name:
-                    _head(lines, sample.name, "gauge", sample.help)
-                    last_name = sample.name
-                lines.append(f"{sample.name}{_labels(sample.labels)} {_number(sample.value)}")
+            _render_samples(lines, source())
         lines.append("")
         return "\n".join(lines)
 
@@ -193,6 +189,14 @@ _GAUGES = {
 }
 
 
+def render_samples(samples: Iterable[Sample]) -> str:
+    """These alone, in Prometheus' text format: for whoever counts in other ways than a broker."""
+    lines: list[str] = []
+    _render_samples(lines, samples)
+    lines.append("")
+    return "\n".join(lines)
+
+
 def process_samples() -> Iterable[Sample]:
     """Memory, files and age of this process; memory and files only where /proc exists."""
     now = time.time()
@@ -233,6 +237,15 @@ def partition_samples(logs: Iterable[MeasuredLog]) -> Iterable[Sample]:
 def _head(lines: list[str], name: str, kind: str, help_text: str) -> None:
     lines.append(f"# HELP {name} {help_text}")
     lines.append(f"# TYPE {name} {kind}")
+
+
+def _render_samples(lines: list[str], samples: Iterable[Sample]) -> None:
+    last_name = ""
+    for sample in samples:
+        if sample.name != last_name:
+            _head(lines, sample.name, sample.kind, sample.help)
+            last_name = sample.name
+        lines.append(f"{sample.name}{_labels(sample.labels)} {_number(sample.value)}")
 
 
 def _render_histogram(lines: list[str], name: str, help_text: str, histogram: Histogram) -> None:

@@ -6,6 +6,7 @@ import signal
 import subprocess
 import sys
 from collections.abc import Iterator
+from contextlib import ExitStack, contextmanager
 from pathlib import Path
 
 import pytest
@@ -13,11 +14,16 @@ from tests.test_docs import COMMANDS
 
 from headrace.cli.connection import Connection
 from headrace.cli.output import EXIT_INTERRUPTED
+from headrace.java.jars import cache_directory
 from headrace.kafka.process import free_ports
+from headrace.pipelines.running.process import process_of
+from headrace.pipelines.running.run_state import RUNNING, RunDirectory
 from headrace.testing import RunningBroker, running_broker
 
 # These go on until they are told to stop; the test does so after their first line.
 ENDLESS = {"headrace serve", "headrace top"}
+# These start a Java process, which takes its time on a busy machine.
+SPARK_STARTERS = {"headrace pipeline run", "headrace pipeline setup", "headrace sql"}
 
 
 @pytest.fixture
@@ -61,6 +67,9 @@ def run_example(
             "PYTHON": sys.executable,
             "HOME": str(home),
             "HEADRACE_BOOTSTRAP": broker.bootstrap,
+            "HEADRACE_STATE_DIR": str(home / "state"),
+            # Spark's jars are fetched once, not into every home.
+            "HEADRACE_CACHE_DIR": str(cache_directory()),
         },
     )
     with process:
@@ -72,7 +81,27 @@ def run_example(
     return process.returncode, stderr.decode()
 
 
-@pytest.mark.parametrize("name", sorted(COMMANDS))
+@contextmanager
+def a_run(state_dir: Path, name: str) -> Iterator[None]:
+    """A process that passes for a run of this name until it is told to end."""
+    with subprocess.Popen(["sleep", "600"]) as process:
+        directory = RunDirectory(state_dir, name)
+        directory.begin({"pipeline": name, "sinks": []}, process_of(process.pid))
+        directory.update(RUNNING)
+        try:
+            yield
+        finally:
+            process.kill()
+
+
+@pytest.mark.timeout(300)
+@pytest.mark.parametrize(
+    "name",
+    [
+        pytest.param(name, marks=[pytest.mark.spark] if name in SPARK_STARTERS else [])
+        for name in sorted(COMMANDS)
+    ],
+)
 def test_the_example_of_a_command_runs(name: str, broker: RunningBroker, tmp_path: Path) -> None:
     epilog = COMMANDS[name].epilog or ""
     example = epilog.removeprefix("Example: ")
@@ -85,7 +114,10 @@ def test_the_example_of_a_command_runs(name: str, broker: RunningBroker, tmp_pat
     if name == "headrace log verify":
         broker.stop()  # what a running broker writes might be taken for a torn tail
 
-    code, stderr = run_example(example, broker, tmp_path, is_endless=name in ENDLESS)
+    with ExitStack() as stack:
+        if name == "headrace pipeline stop":
+            stack.enter_context(a_run(tmp_path / "state", "archive"))
+        code, stderr = run_example(example, broker, tmp_path, is_endless=name in ENDLESS)
 
     assert code in ((0, EXIT_INTERRUPTED) if name in ENDLESS else (0,)), stderr
     assert "Traceback" not in stderr

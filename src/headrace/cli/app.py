@@ -6,7 +6,7 @@ from typing import Annotated
 import typer
 
 from headrace import __version__
-from headrace.cli import cluster, configs, consume, groups, log, produce, top, topics
+from headrace.cli import cluster, configs, consume, groups, log, pipeline, produce, sql, top, topics
 from headrace.cli import serve as serving
 from headrace.cli.output import help_style
 
@@ -24,10 +24,12 @@ app.add_typer(groups.app, name="groups")
 app.add_typer(configs.app, name="configs")
 app.command(epilog=cluster.EPILOG)(cluster.cluster)
 app.add_typer(log.app, name="log")
+app.add_typer(pipeline.app, name="pipeline")
 # data commands
 app.command(epilog="Example: headrace produce greetings /etc/hostname")(produce.produce)
 app.command(epilog="Example: headrace consume greetings --from -1h --json")(consume.consume)
 app.command(epilog="Example: headrace top --interval 5")(top.top)
+app.command(epilog=sql.EPILOG)(sql.sql)
 
 
 def _print_version(is_wanted: bool) -> None:

@@ -19,9 +19,11 @@ import typer
 
 from headrace.cli import EXIT_FAILED
 from headrace.cli.client_properties import translate
+from headrace.cli.java_properties import java_properties
 from headrace.cli.kafka_errors import is_coordinator_starting, is_no_answer, sentence_of
 from headrace.cli.output import CommandError, UsageError, ending_well, tell
 from headrace.errors import HeadraceError
+from headrace.pipelines.bus import Bus
 from headrace.settings.sources import Assignment, read_properties
 
 if TYPE_CHECKING:
@@ -89,6 +91,11 @@ class Connection:
             **(more or {}),
             **{each.name: each.value for each in self._properties.values()},
         }
+
+    def bus(self) -> Bus:
+        """The same broker for a pipeline, whose clients are Java's and librdkafka's."""
+        own = {each.name: each.value for each in self._properties.values()}
+        return Bus(self.bootstrap, java_properties(self._properties.values()), own)
 
     def admin(self) -> Any:
         """The AdminClient; somebody listens where it connects to."""

@@ -1,0 +1,219 @@
+"""`headrace pipeline run`: one pipeline, until it is done or told to end."""
+
+import signal
+import sys
+from typing import Annotated
+
+import typer
+
+from headrace.cli.completion import topic_names
+from headrace.cli.connection import Connection, connects
+from headrace.cli.interruption import Interruption
+from headrace.cli.output import EXIT_INTERRUPTED, is_plain
+from headrace.cli.pipeline_words import (
+    StateDir,
+    in_our_words,
+    parse_pairs,
+    pipeline_names,
+    state_dir_or_default,
+)
+from headrace.positions import SYNTAX
+
+EPILOG = (
+    "Example: headrace pipeline run archive --topic orders --to parquet:lake "
+    "--trigger available-now"
+)
+_SPARK, _RUN = "Spark", "Run"
+
+
+@connects
+def run(
+    name: Annotated[
+        str,
+        typer.Argument(
+            metavar="NAME",
+            help="Name of a pipeline, or the path of its .py or .yaml file.",
+            autocompletion=pipeline_names,
+        ),
+    ],
+    topic: Annotated[
+        list[str] | None,
+        typer.Option(
+            metavar="TOPIC", help="Read this topic; may be repeated.", autocompletion=topic_names
+        ),
+    ] = None,
+    pattern: Annotated[
+        str | None,
+        typer.Option(metavar="REGEX", help="Read all topics whose whole name matches."),
+    ] = None,
+    start: Annotated[
+        str | None,
+        typer.Option("--from", metavar="POSITION", help=f"Where a new run begins: {SYNTAX}"),
+    ] = None,
+    until: Annotated[
+        str | None,
+        typer.Option("--until", metavar="POSITION", help="Read once up to here, then end."),
+    ] = None,
+    to: Annotated[
+        list[str] | None,
+        typer.Option(
+            metavar="URI",
+            help="Write here: parquet:PATH, delta:PATH, topic:NAME, sqlite:PATH, postgresql://…, "
+            "mariadb://…, console:; may be repeated.",
+        ),
+    ] = None,
+    option: Annotated[
+        list[str] | None,
+        typer.Option(
+            metavar="NAME=VALUE", help="An option of the pipeline's own; may be repeated."
+        ),
+    ] = None,
+    trigger: Annotated[
+        str,
+        typer.Option(
+            metavar="WHEN",
+            help="continuous, available-now (ends with what is there) or an interval: 30s.",
+            rich_help_panel=_RUN,
+        ),
+    ] = "continuous",
+    max_rows: Annotated[
+        int | None,
+        typer.Option(
+            min=1, help="Rows of a batch at most.", show_default="500000", rich_help_panel=_RUN
+        ),
+    ] = None,
+    checkpoint: Annotated[
+        str | None,
+        typer.Option(
+            metavar="DIR",
+            help="Where the run keeps its position; a path or a URI.",
+            show_default="in the state directory",
+            rich_help_panel=_RUN,
+        ),
+    ] = None,
+    run_name: Annotated[
+        str | None,
+        typer.Option(
+            "--name",
+            metavar="RUN",
+            help="Name of the run and of its consumer group.",
+            show_default="the pipeline's",
+            rich_help_panel=_RUN,
+        ),
+    ] = None,
+    on_data_loss: Annotated[
+        str | None,
+        typer.Option(
+            metavar="fail|go-on",
+            help="What to do when records expired before they were read.",
+            show_default="fail",
+            rich_help_panel=_RUN,
+        ),
+    ] = None,
+    dead_letter_topic: Annotated[
+        str | None,
+        typer.Option(
+            metavar="TOPIC",
+            help="Where records go that cannot be decoded.",
+            show_default="PIPELINE.dead-letters",
+            rich_help_panel=_RUN,
+        ),
+    ] = None,
+    bus_timeout: Annotated[
+        float | None,
+        typer.Option(
+            metavar="SECONDS",
+            min=1,
+            help="How long to wait for a broker that went away.",
+            show_default="600",
+            rich_help_panel=_RUN,
+        ),
+    ] = None,
+    metrics_port: Annotated[
+        int | None,
+        typer.Option(
+            metavar="PORT",
+            min=1,
+            max=65535,
+            help="Serve figures for Prometheus here, at /metrics.",
+            rich_help_panel=_RUN,
+        ),
+    ] = None,
+    metrics_host: Annotated[
+        str,
+        typer.Option(metavar="HOST", help="The address of --metrics-port.", rich_help_panel=_RUN),
+    ] = "127.0.0.1",
+    state_dir: StateDir = None,
+    quiet: Annotated[
+        bool, typer.Option("--quiet", "-q", help="Show no figures.", rich_help_panel=_RUN)
+    ] = False,
+    master: Annotated[
+        str | None,
+        typer.Option(
+            metavar="MASTER",
+            help="local[N], spark://…, k8s://…, yarn.",
+            show_default="this machine",
+            rich_help_panel=_SPARK,
+        ),
+    ] = None,
+    conf: Annotated[
+        list[str] | None,
+        typer.Option(
+            metavar="NAME=VALUE",
+            help="A setting of Spark's; may be repeated.",
+            rich_help_panel=_SPARK,
+        ),
+    ] = None,
+    *,
+    connection: Connection,
+) -> None:
+    """Run a pipeline until it is done, or until SIGTERM or Ctrl-C, after the batch in hand.
+
+    A second run goes on where the first ended. SIGTERM ends it with 0, Ctrl-C with 130, a second
+    Ctrl-C at once.
+    """
+    with in_our_words():
+        from headrace.pipelines.registry import find
+        from headrace.pipelines.running.runner import run_pipeline
+        from headrace.pipelines.running.settings import BUS_TIMEOUT_S, RunSettings, Trigger
+        from headrace.pipelines.running.view import view_for
+        from headrace.pipelines.sinks.uri import parse_sink
+        from headrace.pipelines.source import TopicSource
+        from headrace.pipelines.spark.settings import LOCAL_MASTER
+
+        options = parse_pairs("--option", option or ())
+        source = TopicSource(
+            topics=tuple(topic or ()),
+            pattern=pattern,
+            start=start,
+            end=until,
+            max_rows_per_batch=max_rows,
+            on_data_loss=on_data_loss,
+        )
+        module = find(name)
+        sinks = tuple(parse_sink(uri, options) for uri in to or ())
+        pipeline = module.build(options, source, sinks)
+        settings = RunSettings(
+            name=run_name or pipeline.name,
+            master=master or LOCAL_MASTER,
+            conf=parse_pairs("--conf", conf or ()),
+            trigger=Trigger(trigger),
+            checkpoint=checkpoint,
+            state_dir=state_dir_or_default(state_dir),
+            dead_letter_topic=dead_letter_topic,
+            metrics_port=metrics_port,
+            metrics_host=metrics_host,
+            bus_timeout_s=bus_timeout or BUS_TIMEOUT_S,
+        )
+        view = view_for(is_plain=is_plain(sys.stderr), is_quiet=quiet)
+        with Interruption() as interruption:
+            report = run_pipeline(
+                pipeline,
+                connection.bus(),
+                settings,
+                view=view,
+                is_stop_asked=lambda: bool(interruption),
+            )
+        # A run that was told to end by `headrace pipeline stop` has done what it was told.
+        if report.is_stopped and interruption.exit_code == 128 + signal.SIGINT:
+            raise typer.Exit(EXIT_INTERRUPTED)

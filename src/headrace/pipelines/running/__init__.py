@@ -1,0 +1,1 @@
+"""A pipeline in motion: its batches, its checkpoint, its place among the runs of this machine."""
