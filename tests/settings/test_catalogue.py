@@ -75,10 +75,10 @@ def test_a_name_nobody_defines_is_not_found(name: str) -> None:
 
 SOURCES = Path(headrace.__file__).parent
 QUOTED_NAME = re.compile(r'"([a-z]+(?:\.[a-z]+)*)"')
-# Apache Kafka's own settings are written there, for Kafka.
-ABOUT_KAFKA = {"bench", "kafka"}
+# Settings of Apache Kafka and of its clients are written there, for those.
+ABOUT_KAFKA = {"bench", "kafka", "pipelines"}
 # A client's settings, some of which a broker has too.
-ABOUT_CLIENTS = {"client_properties.py"}
+ABOUT_CLIENTS = {"client_properties.py", "java_properties.py"}
 
 
 def names_read_by_the_broker() -> set[str]:

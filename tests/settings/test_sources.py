@@ -1,11 +1,14 @@
+import re
 from pathlib import Path
 
 import pytest
 from hypothesis import given
 from hypothesis import strategies as st
 
+import headrace
 from headrace.errors import InvalidConfigError, UnknownSettingError
 from headrace.settings.catalogue import BROKER
+from headrace.settings.own import OTHER_VARIABLES
 from headrace.settings.sources import (
     VARIABLES,
     Assignment,
@@ -116,3 +119,15 @@ def test_a_misspelt_variable_is_refused_with_the_one_that_was_meant() -> None:
 def test_a_variable_like_no_other_is_refused_without_a_guess() -> None:
     with pytest.raises(UnknownSettingError, match=r"HEADRACE_QQQQQQQQ$"):
         read_environment({"HEADRACE_QQQQQQQQ": "1"})
+
+
+def test_every_variable_of_ours_is_known_to_a_broker_that_starts_beside_it():
+    """One that is not would keep `headrace serve` from starting where a pipeline runs."""
+    package = Path(headrace.__file__).parent
+    named = {
+        name
+        for path in package.rglob("*.py")
+        for name in re.findall(r'"(HEADRACE_[A-Z_]+)"', path.read_text("utf-8"))
+    }
+
+    assert named - {"HEADRACE_"} <= OTHER_VARIABLES | VARIABLES.keys()

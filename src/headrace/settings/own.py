@@ -75,7 +75,9 @@ FIXED_WHILE_RUNNING = frozenset({"listeners", "listener.security.protocol.map"})
 OTHER_VARIABLES = frozenset(
     {
         "HEADRACE_BOOTSTRAP",  # which broker the command line talks to
-        "HEADRACE_CACHE_DIR",  # where Kafka's jars are kept
+        "HEADRACE_CACHE_DIR",  # where Kafka's and Spark's jars are kept
         "HEADRACE_MAVEN_REPOSITORY",  # where they come from
+        "HEADRACE_SPARK_JARS",  # another pinned list of them
+        "HEADRACE_STATE_DIR",  # where pipelines keep their runs
     }
 )
