@@ -1,0 +1,91 @@
+"""Pipelines as a user runs them, as processes that can be killed and started again."""
+
+import os
+import signal
+import subprocess
+import sys
+from collections.abc import Sequence
+from pathlib import Path
+
+import psutil
+
+_END_SECONDS = 300.0
+# A life lasts seconds: the second compiler never pays back, and its start is what takes the time.
+_QUICK = "spark.driver.extraJavaOptions=-XX:TieredStopAtLevel=1 -XX:+UseSerialGC"
+
+
+class Driver:
+    """One `headrace pipeline run`, over all its lives; its checkpoint stays, its processes die."""
+
+    def __init__(
+        self, name: str, directory: Path, bootstrap: str, arguments: Sequence[str | Path]
+    ) -> None:
+        self.name = name
+        self.checkpoint = directory / f"{name}-checkpoint"
+        self.output = directory / f"{name}.out"
+        self._state_dir = directory / "state"
+        self._arguments = [
+            *("--bootstrap", bootstrap, "--state-dir", self._state_dir),
+            *("--checkpoint", self.checkpoint, "--conf", "spark.driver.memory=1g"),
+            *("--conf", _QUICK),
+            *arguments,
+        ]
+        self._process: subprocess.Popen[bytes] | None = None
+
+    @property
+    def batches(self) -> int:
+        """How many batches are done, in all its lives."""
+        commits = self.checkpoint / "commits"
+        return sum(path.name.isdecimal() for path in commits.glob("*")) if commits.exists() else 0
+
+    @property
+    def last_batch(self) -> int:
+        """The number of the last batch that is done; -1 before the first."""
+        commits = self.checkpoint / "commits"
+        numbers = [int(path.name) for path in commits.glob("*") if path.name.isdecimal()]
+        return max(numbers, default=-1)
+
+    @property
+    def is_running(self) -> bool:
+        return self._process is not None and self._process.poll() is None
+
+    def start(self, *more: str) -> None:
+        command = [sys.executable, "-m", "headrace", "pipeline", "run", self.name]
+        with self.output.open("ab") as output:
+            self._process = subprocess.Popen(
+                [*command, *map(str, self._arguments), *more],
+                stdin=subprocess.DEVNULL,
+                stdout=output,
+                stderr=output,
+                start_new_session=True,
+                env={**os.environ, "PYTHONPATH": "src"},
+            )
+
+    def kill(self, *, is_java_first: bool) -> None:
+        """kill -9 of the Python driver, or of its JVM, which the driver then has to notice."""
+        assert self._process is not None
+        victims = psutil.Process(self._process.pid).children(recursive=True)
+        if is_java_first:
+            for victim in victims:
+                if victim.name() == "java":
+                    victim.kill()
+        else:
+            self._process.kill()
+        self._process.wait(_END_SECONDS)
+        # Python workers and the JVM end by themselves; the next life may meet them still alive.
+
+    def finish(self) -> None:
+        """Run once more over what is there, to the end."""
+        self.start("--trigger", "available-now", "--max-rows", "100000")
+        assert self._process is not None
+        code = self._process.wait(_END_SECONDS)
+        assert code == 0, self.told()
+
+    def stop(self) -> int:
+        assert self._process is not None
+        self._process.send_signal(signal.SIGTERM)
+        return self._process.wait(_END_SECONDS)
+
+    def told(self) -> str:
+        """The end of what it printed."""
+        return self.output.read_text("utf-8", "replace")[-3000:]
