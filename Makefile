@@ -27,11 +27,23 @@ apt = { [ "$$(id -u)" = 0 ] && command -v apt-get >/dev/null && { \
 	apt-get update -q >/dev/null 2>&1; \
 	DEBIAN_FRONTEND=noninteractive apt-get install -y -q $(1) >/dev/null 2>&1; }; }; }
 
+# $(call without_services,COMMAND): what COMMAND installs is not started (Debian's policy-rc.d).
+without_services = { policy=/usr/sbin/policy-rc.d; made=; \
+	[ "$$(id -u)" != 0 ] || [ -e $$policy ] || { made=$$policy; \
+	printf '\#!/bin/sh\nexit 101\n' >$$policy && chmod +x $$policy; }; \
+	$(1); code=$$?; [ -z "$$made" ] || rm -f "$$made"; [ $$code = 0 ]; }
+
+# Print a usable Java's path; installs one first where there is none and this is root on Debian.
+find_java = $(BIN)/python -m headrace.java.installation 2>/dev/null || { \
+	echo "no Java 17: installing Debian's openjdk-17-jre-headless, if this is root on Debian"; \
+	$(call apt,openjdk-17-jre-headless) || $(call apt,default-jre-headless) || true; \
+	$(BIN)/python -m headrace.java.installation; }
+
 .PHONY: help
 help: ## Show this help
 	@echo 'headrace: a Kafka-compatible message bus in one Python process'
 	@echo
-	@awk -F ':.*## ' '/^[a-z-]+:.*## / { printf "  make %-12s %s\n", $$1, $$2 }' $(MAKEFILE_LIST)
+	@awk -F ':.*## ' '/^[a-z-]+:.*## / { printf "  make %-16s %s\n", $$1, $$2 }' $(MAKEFILE_LIST)
 
 .PHONY: test
 test: $(VENV)/.installed lint types optional-tools ## Lint, type-check, test; prints coverage (minutes, from a fresh machine)
@@ -47,8 +59,8 @@ test-all: test ## make test, then the long ones: kill loops, fuzzing, foreign su
 	$(PYTEST) -q -m slow --timeout=7200
 
 .PHONY: demo
-demo: $(VENV)/.installed ## A million messages through a broker and back, with rates; cleans up after itself
-	@$(BIN)/python -m headrace.demo
+demo: $(VENV)/.installed spark ## Sensors, a broker, a lake and a table on Spark, compared in SQL; a plot; under 3 minutes
+	@$(BIN)/python -m headrace.demo $(ARGS)
 
 .PHONY: bench
 bench: $(VENV)/.installed java ## headrace against Apache Kafka 4.3.1 on this machine: table, JSON, plots
@@ -57,6 +69,10 @@ bench: $(VENV)/.installed java ## headrace against Apache Kafka 4.3.1 on this ma
 .PHONY: bench-quick
 bench-quick: $(VENV)/.installed java ## The main rows of make bench in about two minutes
 	$(BIN)/python -m headrace.bench --quick
+
+.PHONY: bench-pipelines
+bench-pipelines: $(VENV)/.installed java spark ## The pipelines against Kafka-fed Spark, a Parquet copy and plain Python
+	$(BIN)/python -m headrace.bench.pipelines $(ARGS)
 
 .PHONY: lint
 lint: $(VENV)/.installed
@@ -89,7 +105,7 @@ wheel: $(VENV)/.installed ## Build the wheel and the source archive into dist/
 .PHONY: clean
 clean: ## Remove what was made here: .venv, build products, caches
 	rm -rf $(VENV) build dist src/*.egg-info .mypy_cache .pytest_cache .ruff_cache .hypothesis \
-		htmlcov .coverage .coverage.* bench-results
+		htmlcov .coverage .coverage.* bench-results demo-results
 	find src tests \( -name __pycache__ -o -name '_scan*.so' \) -prune -exec rm -rf {} +
 
 # The C accelerator is optional: without a compiler the install goes on and Python does its work.
@@ -108,11 +124,14 @@ $(VENV)/.installed: pyproject.toml $(wildcard src/headrace/records/*.[ch])
 
 .PHONY: java
 java: $(VENV)/.installed ## Find Java 17 (or install it as root on Debian) and fetch Kafka's jars
-	@$(BIN)/python -m headrace.java.installation 2>/dev/null || { \
-		echo "no Java 17: installing Debian's openjdk-17-jre-headless, if this is root on Debian"; \
-		$(call apt,openjdk-17-jre-headless) || $(call apt,default-jre-headless) || true; \
-		$(BIN)/python -m headrace.java.installation; }
+	@$(find_java)
 	@$(BIN)/python -m headrace.kafka.jars
+
+# What `headrace pipeline setup` does, with the system package it cannot install itself.
+.PHONY: spark
+spark: $(VENV)/.installed ## Find Java 17, fetch Spark's pinned jars and build its class archive
+	@$(find_java)
+	@$(BIN)/python -m headrace pipeline setup
 
 # Tests that compare with other programs run where those are to be had, and are skipped elsewhere.
 .PHONY: optional-tools
@@ -121,3 +140,8 @@ optional-tools: $(VENV)/.installed
 		echo 'no kcat: its tests are skipped; install the package kcat to run them'
 	@$(MAKE) --no-print-directory java || \
 		echo 'no Java or no jars: their tests are skipped; the lines above say what to install'
+	@$(MAKE) --no-print-directory spark || \
+		echo 'no Java or no jars: the tests on Spark are skipped; the lines above say what to install'
+	@$(BIN)/python -m headrace.testing.databases --check >/dev/null 2>&1 || \
+		$(call without_services,$(call apt,--no-install-recommends postgresql mariadb-server)) || true
+	@$(BIN)/python -m headrace.testing.databases --check || echo 'their tests are skipped'

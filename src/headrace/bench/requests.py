@@ -42,7 +42,7 @@ def write_produce_requests(
     write_requests(
         path,
         (
-            (encode_request(_produce(topic, partition, batch, acks)), messages, len(batch), 0)
+            (produce_frame(topic, partition, batch, acks), messages, len(batch), 0)
             for partition in range(partitions)
         ),
     )
@@ -65,14 +65,16 @@ def write_requests(path: Path, requests: Iterable[tuple[bytes, int, int, int]]) 
             file.write(frame)
 
 
-def _produce(topic: str, partition: int, batch: bytes, acks: int) -> ProduceRequest:
+def produce_frame(topic: str, partition: int, batch: bytes, acks: int) -> bytes:
+    """Encode a request that appends one batch to one partition."""
     data = PartitionProduceData(index=i32(partition), records=Records(batch))
-    return ProduceRequest(
+    request = ProduceRequest(
         transactional_id=None,
         acks=i16(acks),
         timeout=_PRODUCE_TIMEOUT,
         topic_data=(TopicProduceData(name=TopicName(topic), partition_data=(data,)),),
     )
+    return encode_request(request)
 
 
 def _fetch(topic_id: UUID, partition: int) -> FetchRequest:

@@ -35,7 +35,12 @@ class BrokerProcess:
         command = [sys.executable, "-m", "headrace", "serve", "--data-dir", str(data_dir)]
         with stderr_path.open("ab") as stderr:
             self.process = subprocess.Popen(
-                [*command, *arguments], stdout=subprocess.PIPE, stderr=stderr, env=_environment()
+                [*command, *arguments],
+                stdout=subprocess.PIPE,
+                stderr=stderr,
+                env=_environment(),
+                # Ctrl-C reaches only us: whoever started it stops it, after its clients.
+                start_new_session=True,
             )
 
     @property

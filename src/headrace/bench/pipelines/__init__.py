@@ -1,0 +1,1 @@
+"""Side-by-side benchmarks of the pipelines: the same rows through every way there is."""

@@ -1,0 +1,84 @@
+"""Looks at the demo from outside, as any tool could: the topics' ends and the groups' positions.
+
+Each pipeline commits its position to a consumer group of its name, so nothing here asks Spark.
+"""
+
+import contextlib
+import time
+from collections.abc import Sequence
+from typing import NamedTuple
+
+from confluent_kafka import ConsumerGroupTopicPartitions, KafkaException
+from confluent_kafka.admin import AdminClient
+
+from headrace.pipelines.bus import Bus
+from headrace.pipelines.topic_positions import TopicPositions
+
+_TIMEOUT_SECONDS = 10.0
+# Pipelines commit once a batch: a rate over less than this would only show the batches.
+_RATE_SECONDS = 5.0
+
+
+class Look(NamedTuple):
+    """What there was at one moment."""
+
+    at_s: float
+    sent: int
+    done: dict[str, int]  # by group; 0 before its first commit
+    dead_letters: int
+
+    def lag(self, group: str) -> int:
+        return max(0, self.sent - self.done[group])
+
+
+class Watcher:
+    """Keeps every look it took. Used by one thread."""
+
+    def __init__(
+        self, bootstrap: str, topic: str, *, groups: Sequence[str], dead_letter_topic: str
+    ) -> None:
+        self.groups = tuple(groups)
+        self.looks: list[Look] = []
+        self._topic, self._dead_letter_topic = topic, dead_letter_topic
+        bus = Bus(bootstrap)
+        self._positions = TopicPositions(bus)
+        self._admin = AdminClient({"bootstrap.servers": bootstrap, "log_level": 0})
+        self._started_at = time.monotonic()
+
+    def look(self) -> Look:
+        """Look once more."""
+        ends = self._ends()
+        done = {group: self._done(group) for group in self.groups}
+        at_s = time.monotonic() - self._started_at
+        look = Look(at_s, ends[self._topic], done, ends.get(self._dead_letter_topic, 0))
+        self.looks.append(look)
+        return look
+
+    def _ends(self) -> dict[str, int]:
+        known = self._positions.topics()
+        topics = [name for name in (self._topic, self._dead_letter_topic) if name in known]
+        ends = dict.fromkeys(topics, 0)
+        wanted = [(topic, number) for topic in topics for number in known[topic]]
+        for (topic, _), end in self._positions.ends(wanted).items():
+            ends[topic] += end
+        return ends
+
+    def _done(self, group: str) -> int:
+        asked = [ConsumerGroupTopicPartitions(group)]
+        futures = self._admin.list_consumer_group_offsets(asked, request_timeout=_TIMEOUT_SECONDS)
+        with contextlib.suppress(KafkaException):  # the group is not there yet
+            positions = futures[group].result().topic_partitions
+            return sum(max(0, each.offset) for each in positions if each.topic == self._topic)
+        return 0
+
+
+def rates_in(looks: Sequence[Look], counts: Sequence[int]) -> list[float]:
+    """Per look, messages a second since the look some seconds before."""
+    rates = []
+    first = 0
+    for index, look in enumerate(looks):
+        while first < index - 1 and look.at_s - looks[first + 1].at_s >= _RATE_SECONDS:
+            first += 1
+        seconds = look.at_s - looks[first].at_s
+        rates.append((counts[index] - counts[first]) / seconds if seconds > 0 else 0.0)
+    return rates

@@ -1,0 +1,135 @@
+import os
+import shlex
+import signal
+import subprocess
+import sys
+import tempfile
+from pathlib import Path
+
+import psutil
+import pytest
+
+from headrace.demo import __main__ as command
+from headrace.demo.comparison import DifferenceError
+from headrace.demo.story import Story
+
+
+@pytest.fixture
+def temporary(tmp_path: Path, monkeypatch: pytest.MonkeyPatch) -> Path:
+    """Where the demo makes its directory."""
+    directory = tmp_path / "temporary"
+    directory.mkdir()
+    monkeypatch.setenv("TMPDIR", str(directory))
+    monkeypatch.setattr(tempfile, "tempdir", None)
+    return directory
+
+
+def test_answers_that_differ_fail_the_demo_and_leave_its_directory(temporary, monkeypatch, capsys):
+    def differ(story: Story) -> None:
+        raise DifferenceError("records: the answers differ: topic 2, lake 3")
+
+    monkeypatch.setattr(Story, "tell", differ)
+
+    assert command.main([]) == 1
+    said = capsys.readouterr().err
+    assert "topic 2, lake 3" in said
+    (left,) = temporary.iterdir()
+    assert str(left) in said
+
+
+@pytest.mark.parametrize(("error", "code"), [(None, 0), (KeyboardInterrupt(), 130)])
+def test_the_demo_leaves_nothing_when_it_ends_well_or_by_ctrl_c(
+    temporary, monkeypatch, error, code
+):
+    def end(story: Story) -> None:
+        if error is not None:
+            raise error
+
+    monkeypatch.setattr(Story, "tell", end)
+
+    assert command.main([]) == code
+    assert list(temporary.iterdir()) == []
+
+
+def demo(tmp_path: Path, *arguments: str) -> subprocess.Popen[str]:
+    words = [sys.executable, "-m", "headrace.demo", "--seconds", "5", "--rate", "400"]
+    plot = str(tmp_path / "rates.png")
+    return subprocess.Popen(
+        [*words, "--plot", plot, *arguments],
+        stdout=subprocess.PIPE,
+        stderr=subprocess.STDOUT,
+        text=True,
+        # A terminal's Ctrl-C goes to the whole group; so does the test's.
+        start_new_session=True,
+    )
+
+
+def lines_until(running: subprocess.Popen[str], words: str) -> list[str]:
+    """What it says up to a line with these words."""
+    assert running.stdout is not None
+    lines = []
+    for line in running.stdout:
+        lines.append(line)
+        if words in line:
+            return lines
+    raise AssertionError("".join(lines))
+
+
+def interrupt(running: subprocess.Popen[str]) -> str:
+    """Ctrl-C; return the rest of the output after checking that nobody is left."""
+    others = psutil.Process(running.pid).children(recursive=True)
+    os.killpg(running.pid, signal.SIGINT)
+    rest = running.communicate(timeout=90)[0]
+    assert psutil.wait_procs(others, timeout=30)[1] == []
+    return rest
+
+
+@pytest.mark.slow
+@pytest.mark.spark
+@pytest.mark.timeout(600)
+def test_the_whole_demo_ends_by_itself_with_equal_counts_and_a_picture(temporary, tmp_path):
+    with demo(tmp_path) as running:
+        said = running.communicate(timeout=500)[0]
+
+    assert running.returncode == 0, said
+    assert "every answer is the same everywhere" in said
+    assert "not JSON" in said
+    assert "\x1b[" not in said
+    assert (tmp_path / "rates.png").read_bytes().startswith(b"\x89PNG")
+    assert list(temporary.iterdir()) == []
+
+
+@pytest.mark.slow
+@pytest.mark.spark
+@pytest.mark.timeout(300)
+def test_ctrl_c_while_the_feed_runs_ends_everything(temporary, tmp_path):
+    with demo(tmp_path, "--seconds", "600") as running:
+        lines_until(running, "the sensors send, the pipelines follow")
+        rest = interrupt(running)
+
+    assert running.returncode == 130, rest
+    assert list(temporary.iterdir()) == []
+
+
+@pytest.mark.slow
+@pytest.mark.spark
+@pytest.mark.timeout(600)
+def test_a_kept_demo_can_be_looked_at_with_the_commands_it_names(temporary, tmp_path):
+    with demo(tmp_path, "--keep") as running:
+        said = lines_until(running, "Ctrl-C ends it")
+        commands = [shlex.split(line) for line in said if line.startswith("  headrace ")]
+        looks = [words for words in commands if words[1:3] != ["pipeline", "run"]]
+        answers = {}
+        for words in looks:
+            if words[1] not in ("top",):
+                answers[shlex.join(words[1:3])] = subprocess.run(
+                    [sys.executable, "-m", *words], capture_output=True, text=True, timeout=200
+                )
+        rest = interrupt(running)
+
+    assert running.returncode == 130, rest
+    assert len(answers) >= 4
+    for words, answer in answers.items():
+        assert answer.returncode == 0, (words, answer.stderr)
+    assert "running" in answers["pipeline status"].stdout
+    assert list(temporary.iterdir()) == []
