@@ -1,7 +1,10 @@
 """`headrace pipeline run`: one pipeline, until it is done or told to end."""
 
+import contextlib
 import signal
 import sys
+from collections.abc import Iterator
+from pathlib import Path
 from typing import Annotated
 
 import typer
@@ -174,6 +177,7 @@ def run(
     """
     with in_our_words():
         from headrace.pipelines.registry import find
+        from headrace.pipelines.running.run_state import RunDirectory
         from headrace.pipelines.running.runner import run_pipeline
         from headrace.pipelines.running.settings import BUS_TIMEOUT_S, RunSettings, Trigger
         from headrace.pipelines.running.view import view_for
@@ -206,7 +210,8 @@ def run(
             bus_timeout_s=bus_timeout or BUS_TIMEOUT_S,
         )
         view = view_for(is_plain=is_plain(sys.stderr), is_quiet=quiet)
-        with Interruption() as interruption:
+        log_file = RunDirectory(settings.state_dir, settings.name).log_file
+        with Interruption() as interruption, _libraries_write_to(log_file):
             report = run_pipeline(
                 pipeline,
                 connection.bus(),
@@ -217,3 +222,17 @@ def run(
         # A run that was told to end by `headrace pipeline stop` has done what it was told.
         if report.is_stopped and interruption.exit_code == 128 + signal.SIGINT:
             raise typer.Exit(EXIT_INTERRUPTED)
+
+
+@contextlib.contextmanager
+def _libraries_write_to(log_file: Path) -> Iterator[None]:
+    """py4j and pyspark print tracebacks when Java dies; those belong beside Java's own words.
+
+    The view holds the terminal already, and what ends the command is told after this.
+    """
+    with contextlib.ExitStack() as stack:
+        with contextlib.suppress(OSError):  # the run says so itself, in a sentence
+            log_file.parent.mkdir(parents=True, exist_ok=True)
+            log = stack.enter_context(log_file.open("a", encoding="utf-8"))
+            stack.enter_context(contextlib.redirect_stderr(log))
+        yield

@@ -1,5 +1,6 @@
 """Pipelines as a user runs them, as processes that can be killed and started again."""
 
+import contextlib
 import os
 import signal
 import subprocess
@@ -67,8 +68,9 @@ class Driver:
         victims = psutil.Process(self._process.pid).children(recursive=True)
         if is_java_first:
             for victim in victims:
-                if victim.name() == "java":
-                    victim.kill()
+                with contextlib.suppress(psutil.NoSuchProcess):  # workers come and go
+                    if victim.name() == "java":
+                        victim.kill()
         else:
             self._process.kill()
         self._process.wait(_END_SECONDS)

@@ -251,6 +251,21 @@ def test_a_java_that_died_of_hunger_says_so(tmp_path: Path) -> None:
     assert "Spark ran out of memory; give it more with --conf spark.driver.memory" in str(error)
 
 
+@pytest.mark.parametrize(
+    "text",
+    [
+        "Answer from Java side is empty",
+        "An error occurred while calling o1162.parquet",
+        "org does not exist in the JVM",
+    ],
+)
+def test_a_java_that_was_killed_is_named_whatever_py4j_calls_it(text: str) -> None:
+    error = sentence_of(RuntimeError(text), None)
+
+    assert str(error) == "Spark's Java process ended while it was needed"
+    assert is_retriable(RuntimeError(text))
+
+
 def test_an_earlier_java_s_trouble_is_not_blamed(tmp_path: Path) -> None:
     log_file = tmp_path / "spark.log"
     before = (TEXTS / "out-of-memory.log").read_text("utf-8")

@@ -2,25 +2,34 @@
 
 Spark keeps its own position in the checkpoint; this is a copy for people. A commit that fails is
 told once and tried again with the next batch.
+
+It goes by a consumer that never joins the group: librdkafka 2.16's admin client ends the whole
+process (`rd_kafka_enq_once_del_source_return: Assertion`) when the broker dies at a bad moment of
+`alter_consumer_group_offsets`. `tests/hardship/test_pipeline_kills.py` met that.
 """
 
+import time
 from collections.abc import Callable, Mapping
 from typing import Any
 
 from headrace.pipelines.bus import Bus
 
-_REQUEST_TIMEOUT_S = 10.0
+_FINISH_TIMEOUT_S = 10.0
+_POLL_S = 0.05
 
 
 class GroupPositions:
-    """Commits without waiting; while one commit is under way only the newest next one is kept."""
+    """Commits without waiting; while one commit is under way only the newest next one is kept.
+
+    Used by one thread, and it has to be called now and then: the answer comes in `go_on`.
+    """
 
     def __init__(self, bus: Bus, group: str, tell: Callable[[str], None]) -> None:
         self._bus = bus
         self._group = group
         self._tell = tell
-        self._admin: Any = None
-        self._pending: Any = None
+        self._consumer: Any = None
+        self._is_pending = False
         self._next: Mapping[str, Mapping[str, int]] | None = None
         self._is_failing = False
 
@@ -29,23 +38,27 @@ class GroupPositions:
         self._next = offsets
         self.go_on()
 
-    def go_on(self) -> None:
+    def go_on(self, wait_s: float = 0) -> None:
         """Take note of a commit that is done and start the next."""
-        if self._pending is not None and self._pending.done():
-            self._note_result()
-        if self._pending is None and self._next is not None:
+        if self._consumer is not None:
+            self._consumer.poll(wait_s)
+        if not self._is_pending and self._next is not None:
             self._start(self._next)
 
-    def finish(self, timeout_s: float = _REQUEST_TIMEOUT_S) -> None:
-        """Wait for what is under way and for the last commit."""
-        for _ in range(2):
-            if self._pending is not None:
-                self._note_result(timeout_s)
-            self.go_on()
+    def finish(self, timeout_s: float = _FINISH_TIMEOUT_S) -> None:
+        """Wait for what is under way and for the last commit, then let go of the connection."""
+        deadline = time.monotonic() + timeout_s
+        while (self._is_pending or self._next is not None) and time.monotonic() < deadline:
+            self.go_on(_POLL_S)
+        if self._is_pending:
+            self._failed("no answer")
+            self._is_pending = False
+        if self._consumer is not None:
+            consumer, self._consumer = self._consumer, None
+            consumer.close()
 
     def _start(self, offsets: Mapping[str, Mapping[str, int]]) -> None:
-        from confluent_kafka import ConsumerGroupTopicPartitions, KafkaException, TopicPartition
-        from confluent_kafka.admin import AdminClient
+        from confluent_kafka import KafkaException, TopicPartition
 
         self._next = None
         places = [
@@ -56,41 +69,43 @@ class GroupPositions:
         if not places:
             return
         try:
-            if self._admin is None:
-                config: Any = self._bus.client_config()
-                self._admin = AdminClient(config)
-            wanted = ConsumerGroupTopicPartitions(self._group, places)
-            futures = self._admin.alter_consumer_group_offsets(
-                [wanted], request_timeout=_REQUEST_TIMEOUT_S
-            )
+            if self._consumer is None:
+                self._consumer = self._connect()
+            self._consumer.commit(offsets=places, asynchronous=True)
         except (KafkaException, ValueError) as error:
-            self._failed(error)
+            self._failed(_reason(error.args[0] if error.args else error))
             return
-        self._pending = futures[self._group]
+        self._is_pending = True
 
-    def _note_result(self, timeout_s: float = 0) -> None:
-        from concurrent.futures import TimeoutError as FutureTimeoutError
+    def _connect(self) -> Any:
+        from confluent_kafka import Consumer
 
-        from confluent_kafka import KafkaException
+        config: Any = self._bus.client_config()
+        # After the user's properties, which may name a group of their own.
+        config |= {
+            "group.id": self._group,
+            "enable.auto.commit": False,
+            "on_commit": self._on_commit,
+        }
+        return Consumer(config)
 
-        try:
-            result = self._pending.result(timeout_s)
-            refused = [each.error for each in result.topic_partitions if each.error]
-            if refused:
-                self._failed(KafkaException(refused[0]))
-            else:
-                self._is_failing = False
-        except (KafkaException, FutureTimeoutError) as error:
-            self._failed(error)
-        self._pending = None
+    def _on_commit(self, error: Any, places: Any) -> None:
+        self._is_pending = False
+        refused = error or next((each.error for each in places if each.error), None)
+        if refused:
+            self._failed(_reason(refused))
+        else:
+            self._is_failing = False
 
-    def _failed(self, error: BaseException) -> None:
+    def _failed(self, reason: str) -> None:
         if self._is_failing:
             return
         self._is_failing = True
-        first = error.args[0] if error.args else error
-        reason = first.str() if hasattr(first, "str") else str(first) or "no answer"
         self._tell(
             f"position not committed to group {self._group}: {reason}; the pipeline goes on, "
             "its lag is not shown until that works again"
         )
+
+
+def _reason(error: Any) -> str:
+    return str(error.str() if hasattr(error, "str") else error)

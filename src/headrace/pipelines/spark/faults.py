@@ -35,7 +35,9 @@ _JAVA_IS_GONE = (ConnectionError, EOFError)
 _JAVA_NETWORK = re.compile(
     r"Answer from Java side is empty|Error while sending or receiving|"
     r"An error occurred while trying to connect to the Java server|JAVA_GATEWAY_EXITED|"
-    r"Cannot call methods on a stopped SparkContext"
+    r"Cannot call methods on a stopped SparkContext|"
+    # What py4j makes of no answer at all: the name of the call, or of the first package.
+    r"^An error occurred while calling \S+\s*$|^\w+ does not exist in the JVM$"
 )
 
 
