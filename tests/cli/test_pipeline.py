@@ -90,6 +90,13 @@ def test_show_tells_what_a_pipeline_is_and_takes(pipeline: Run, hot: Path) -> No
     assert {"schema", "key", "table"} <= {each["name"] for each in facts["options"]}
 
 
+@pytest.mark.parametrize("name", ["table", "transform"])
+def test_the_command_that_show_names_has_the_schema_it_needs(pipeline: Run, name: str) -> None:
+    (facts,) = pipeline("show", name, "--json").objects
+
+    assert "--option schema='sensor string not null, celsius double'" in facts["run"]
+
+
 def test_status_shows_runs_and_one_with_its_partitions(pipeline: Run, state_dir: Path) -> None:
     assert "no pipeline has run yet" in pipeline("status").stderr
     a_run(state_dir, "orders", "archive")

@@ -44,3 +44,8 @@ def test_a_format_that_cannot_be_is_refused() -> None:
         find_shape("jsn", None, None)
     with pytest.raises(PipelineDefinitionError, match="format tsv needs a schema"):
         find_shape("tsv", None, None)
+
+
+def test_a_schema_that_is_none_is_told_before_spark_sees_it() -> None:
+    with pytest.raises(PipelineDefinitionError, match="'strin' at character 4: wanted a type"):
+        find_shape("auto", "id strin", None)

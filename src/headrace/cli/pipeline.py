@@ -1,6 +1,7 @@
 """`headrace pipeline`: what pipelines there are, and those that run."""
 
 import contextlib
+import shlex
 from pathlib import Path
 from typing import TYPE_CHECKING, Annotated
 
@@ -145,7 +146,9 @@ def _usage(module: "PipelineModule") -> str:
     words = ["headrace pipeline run", module.origin if is_file else module.name]
     words += [] if module.source and not module.source.is_empty else ["--topic TOPIC"]
     words += [] if module.sinks else ["--to URI"]
-    words += [f"--option {each.name}=…" for each in module.options if each.is_required]
+    for each in module.options:
+        if each.is_required or each.example:
+            words.append(f"--option {each.name}={shlex.quote(each.example or '…')}")
     return " ".join(words)
 
 

@@ -90,7 +90,8 @@ def sql(
         bus = connection.bus()
         if _TABLES.search(text) and not _FILES.search(text):
             TopicPositions(bus, connection.timeout_s).topics()
-        with _session(settings) as spark:
+        # Inside the session too: Spark's exceptions cannot be read once it is closed.
+        with _session(settings) as spark, _one_sentence():
             topics = TopicQuery(spark, bus, format=format, schemas=schemas)
             # One row more than wanted tells whether there are more.
             answer = topics.answer(text, limit=limit + 1 if limit else None)

@@ -48,6 +48,8 @@ class Option:
     help: str
     default: str | None = None
     is_required: bool = False
+    # A value for the shortest command, where the option is needed unless another one is changed.
+    example: str | None = None
 
 
 @dataclass(frozen=True, slots=True)

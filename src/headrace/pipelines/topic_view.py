@@ -10,6 +10,7 @@ from typing import TYPE_CHECKING
 
 from headrace.errors import PipelineDefinitionError
 from headrace.pipelines.bus import DEFAULT_BOOTSTRAP, Bus
+from headrace.pipelines.decoders.ddl import parse_ddl
 from headrace.pipelines.definition import RECORD_COLUMN, Decoder, Run
 from headrace.pipelines.json_shape import quoted, shape_of
 from headrace.pipelines.source import Ranges, TopicSource, read_ranges
@@ -44,6 +45,8 @@ def find_shape(format: str, schema: str | None, sample: Sample | None) -> Shape:
         raise PipelineDefinitionError(f"format {format!r}: write {', '.join(FORMATS)}")
     if format in _BY_DECODER and schema is None:
         raise PipelineDefinitionError(f"format {format} needs a schema; only JSON tells its own")
+    if schema is not None and format in ("auto", "json"):
+        parse_ddl(schema)  # in our words, before Spark says it in its own
     if schema is not None:
         return Shape("json" if format == "auto" else format, schema)
     if format in ("text", "binary") or sample is None:

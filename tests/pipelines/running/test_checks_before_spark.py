@@ -57,12 +57,27 @@ def test_a_checkpoint_of_another_pipeline_or_other_topics_is_refused(
     sink = JsonFiles(tmp_path / "out")
     place = tmp_path / "pipelines/r/checkpoint"
     app_id = Checkpoint(str(place)).claim(a_pipeline(topic, sink))
+    (place / "offsets").mkdir()
+    (place / "offsets/0").write_text("v1\n{}\n{}")
 
     assert Checkpoint(f"file://{place}").claim(a_pipeline(topic, sink)) == app_id
     with pytest.raises(RunError, match=r"belongs to pipeline numbers, not to more; choose"):
         run(a_pipeline(topic, sink, name="more"), bus, tmp_path)
     with pytest.raises(RunError, match=rf"belongs to source topics {topic}, not to topics {other}"):
         run(a_pipeline(other, sink), bus, tmp_path)
+
+
+def test_a_run_that_failed_its_checks_does_not_bind_the_checkpoint(
+    bus: Bus, tmp_path: Path
+) -> None:
+    place = str(tmp_path / "pipelines/r/checkpoint")
+    misspelt, meant = (a_pipeline(each, JsonFiles(tmp_path)) for each in ("ordrs", "orders"))
+    with pytest.raises(SourceError, match="no topic ordrs"):
+        run(misspelt, bus, tmp_path)
+
+    app_id = Checkpoint(place).claim(meant)
+
+    assert Checkpoint(place).claim(meant) == app_id
 
 
 def test_a_checkpoint_that_spark_alone_has_made_is_refused(bus: Bus, tmp_path: Path) -> None:

@@ -48,7 +48,7 @@ def test_a_word_before_the_colon_finds_the_module(
 @pytest.mark.parametrize(
     ("uri", "sentence"),
     [
-        ("lake", "says not what it is; write parquet:PATH"),
+        ("lake", "does not say what it is; write parquet:PATH"),
         ("parqet:lake", r"no sink is called parqet:; did you mean parquet:\?"),
         ("oracle://me:secret@h/db", "no sink is called oracle:; write parquet:PATH"),
         ("console:many", "console:20 for the first twenty"),

@@ -63,16 +63,18 @@ class Checkpoint:
         files = self._open_files()
         wanted = {"pipeline": pipeline.name, "source": source_identity(pipeline)}
         text = files.read(_NOTE)
-        if text is None:
-            if files.names("offsets"):
-                raise RunError(
-                    f"checkpoint {self.place} was not made by headrace: it has Spark's files but "
-                    f"no {_NOTE}; choose an empty directory"
-                )
+        note = json.loads(text) if text is not None else {}
+        is_mine = all(note.get(name) == value for name, value in wanted.items())
+        # No batch was ever planned: a run that failed its checks (a misspelt topic) binds nobody.
+        if not is_mine and not files.names("offsets"):
             app_id = uuid.uuid4().hex
             files.write(_NOTE, json.dumps({"app_id": app_id, **wanted}))
             return app_id
-        note = json.loads(text)
+        if text is None:
+            raise RunError(
+                f"checkpoint {self.place} was not made by headrace: it has Spark's files but "
+                f"no {_NOTE}; choose an empty directory"
+            )
         for name, value in wanted.items():
             if note.get(name) != value:
                 raise RunError(

@@ -29,7 +29,11 @@ if TYPE_CHECKING:
 
 OPTIONS = (
     Option("format", "json, tsv, csv, avro, xml or text", default="json"),
-    Option("schema", "the fields: `sensor string not null, celsius double`"),
+    Option(
+        "schema",
+        "the fields: `sensor string not null, celsius double`",
+        example="sensor string not null, celsius double",
+    ),
     Option("separator", "between the fields of tsv and csv"),
     Option("avro-header", "what stands before an Avro value: none, confluent or single-object"),
     Option("row-tag", "the element that is a row of xml"),

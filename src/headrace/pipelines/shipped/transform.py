@@ -28,7 +28,11 @@ _RAW = (
 
 OPTIONS = (
     Option("format", f"Format of the values read: {', '.join(FORMATS)}.", default="json"),
-    Option("schema", "Their fields: sensor string not null, celsius double; Avro: JSON or a file."),
+    Option(
+        "schema",
+        "Their fields: sensor string not null, celsius double; Avro: JSON or a file.",
+        example="sensor string not null, celsius double",
+    ),
     Option("separator", "What stands between the cells of TSV and CSV."),
     Option("avro-header", "Before each Avro value: none, confluent or single-object."),
     Option("row-tag", "The XML element that a value is.", default="row"),

@@ -29,7 +29,7 @@ def parse_sink(uri: str, options: Mapping[str, str] | None = None) -> Sink:
     """The sink a URI names; what it says of itself (`?table=…`) wins over `options`."""
     match = _SCHEME.match(uri)
     if match is None:
-        raise PipelineDefinitionError(f"sink {uri!r} says not what it is; write {EXAMPLES}")
+        raise PipelineDefinitionError(f"sink {uri!r} does not say what it is; write {EXAMPLES}")
     scheme = match[1].lower()
     if scheme not in _MODULES:
         near = difflib.get_close_matches(scheme, _MODULES, 1)
