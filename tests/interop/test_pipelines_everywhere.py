@@ -61,10 +61,7 @@ def master(request: pytest.FixtureRequest) -> Iterator[str]:
 
 def write_readings(bootstrap: str) -> None:
     """Good records, records that are not JSON, deletions; a header and a time on each."""
-    admin = AdminClient({"bootstrap.servers": bootstrap})
-    topics = [NewTopic(name, PARTITIONS, 1) for name in (TOPIC, COPY, FAHRENHEIT)]
-    for future in admin.create_topics(topics).values():
-        future.result(60)
+    create(bootstrap, TOPIC)
     producer = Producer({"bootstrap.servers": bootstrap, "enable.idempotence": True})
     for number in range(RECORDS):
         sensor = f"sensor-{number % 40}"
@@ -81,6 +78,13 @@ def write_readings(bootstrap: str) -> None:
             timestamp=1_790_000_000_000 + number * 1000,
         )
     assert producer.flush(60) == 0
+
+
+def create(bootstrap: str, topic: str) -> None:
+    """Make a topic that keeps what it gets: the times of the records lie back."""
+    admin = AdminClient({"bootstrap.servers": bootstrap})
+    wanted = NewTopic(topic, PARTITIONS, 1, config={"retention.ms": "-1"})
+    admin.create_topics([wanted])[topic].result(60)
 
 
 def read(bootstrap: str, topic: str) -> list[tuple[object, ...]]:
@@ -124,9 +128,9 @@ def test_archive_keeps_every_record_and_replay_brings_them_back(
 ) -> None:
     lake = tmp_path / "lake"
     copy = f"{COPY}-{tmp_path.name}"
-    admin = AdminClient({"bootstrap.servers": bootstrap})
-    admin.create_topics([NewTopic(copy, PARTITIONS, 1)])[copy].result(60)
+    create(bootstrap, copy)
     records = read(bootstrap, TOPIC)
+    assert len(records) == RECORDS
 
     run(bootstrap, master, tmp_path, "archive", "--topic", TOPIC, "--to", f"parquet:{lake}")
     run(
@@ -153,6 +157,7 @@ def test_table_holds_the_last_good_record_of_each_key(
             expected.pop(key.decode(), None)
         else:
             expected[key.decode()] = json.loads(value)["celsius"]
+    assert expected
 
     run(
         *(bootstrap, master, tmp_path, "table", "--topic", TOPIC),
@@ -168,8 +173,7 @@ def test_transform_maps_fields_from_topic_to_topic(
     bootstrap: str, master: str, tmp_path: Path
 ) -> None:
     output = f"{FAHRENHEIT}-{tmp_path.name}"
-    admin = AdminClient({"bootstrap.servers": bootstrap})
-    admin.create_topics([NewTopic(output, PARTITIONS, 1)])[output].result(60)
+    create(bootstrap, output)
 
     run(
         *(bootstrap, master, tmp_path, "transform", "--topic", TOPIC, "--to", f"topic:{output}"),
@@ -187,5 +191,6 @@ def test_transform_maps_fields_from_topic_to_topic(
         None if each[4] is None else tuple(json.loads(each[4]).values())
         for each in sorted(read(bootstrap, output), key=lambda each: (each[3], each[2]))
     ]
+    assert answers
     truth = sorted(good(read(bootstrap, TOPIC)), key=lambda each: (each[3], each[2]))
     assert answers == [wanted(each[4]) for each in truth]
