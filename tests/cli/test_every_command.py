@@ -22,8 +22,12 @@ from headrace.testing import RunningBroker, running_broker
 
 # These go on until they are told to stop; the test does so after their first line.
 ENDLESS = {"headrace serve", "headrace top"}
-# These start a Java process, which takes its time on a busy machine.
-SPARK_STARTERS = {"headrace pipeline run", "headrace pipeline setup", "headrace sql"}
+# These start a Java process, which takes its time; one of them stands for the others in `make test`.
+SPARK_STARTERS = {
+    "headrace pipeline run": [pytest.mark.spark],
+    "headrace pipeline setup": [pytest.mark.spark, pytest.mark.slow],
+    "headrace sql": [pytest.mark.spark, pytest.mark.slow],
+}
 
 
 @pytest.fixture
@@ -97,10 +101,7 @@ def a_run(state_dir: Path, name: str) -> Iterator[None]:
 @pytest.mark.timeout(300)
 @pytest.mark.parametrize(
     "name",
-    [
-        pytest.param(name, marks=[pytest.mark.spark] if name in SPARK_STARTERS else [])
-        for name in sorted(COMMANDS)
-    ],
+    [pytest.param(name, marks=SPARK_STARTERS.get(name, [])) for name in sorted(COMMANDS)],
 )
 def test_the_example_of_a_command_runs(name: str, broker: RunningBroker, tmp_path: Path) -> None:
     epilog = COMMANDS[name].epilog or ""

@@ -105,6 +105,7 @@ def without_comments(schema: object) -> object:
 @pytest.mark.spark
 @settings(max_examples=80, deadline=None)
 @given(text=fields(TYPES, " "))
+@pytest.mark.slow
 def test_it_means_what_spark_reads(spark: "SparkSession", text: str) -> None:
     from pyspark.sql.types import StructType
 

@@ -158,6 +158,7 @@ def test_bad_records_are_set_aside_and_two_sinks_get_the_same_good_ones(stage: S
     assert sorted(values_in(stage.bus, f"{topic}.dead")) == [b"four", b"two"]
 
 
+@pytest.mark.slow
 def test_a_batch_that_failed_between_two_sinks_is_written_once_by_each(stage: Stage) -> None:
     topic = a_topic(stage.bus, [1, "two", 3])
 
@@ -226,6 +227,7 @@ def test_a_source_with_an_end_is_one_batch_without_a_checkpoint(stage: Stage) ->
     assert not (stage.directory / "pipelines/r/checkpoint").exists()
 
 
+@pytest.mark.slow
 def test_a_failure_that_passes_is_got_over(stage: Stage) -> None:
     topic = a_topic(stage.bus, range(10))
     tries = list[int]()

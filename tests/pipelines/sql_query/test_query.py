@@ -188,6 +188,7 @@ def test_topics_are_joined_with_ctes_and_files(
     assert reads == {"orders": 10, "eu.people-x": 10}
 
 
+@pytest.mark.slow
 def test_a_topic_asked_twice_is_read_for_both(spark: "SparkSession", bus: Bus) -> None:
     query = """
         select count(*) from
@@ -273,6 +274,7 @@ def test_a_topic_can_be_described(spark: "SparkSession", bus: Bus) -> None:
     assert ("name", "string", None) in rows
 
 
+@pytest.mark.slow
 def test_one_query_leaves_nothing_behind_for_the_next(spark: "SparkSession", bus: Bus) -> None:
     topics = TopicQuery(spark, bus)
     topics.answer("select * from orders where partition = 0 and offset = 1")
