@@ -22,7 +22,7 @@ from headrace.testing import RunningBroker, running_broker
 
 # These go on until they are told to stop; the test does so after their first line.
 ENDLESS = {"headrace serve", "headrace top"}
-# These start a Java process, which takes its time; one of them stands for the others in `make test`.
+# These start a Java process, which takes its time; one stands for all in `make test`.
 SPARK_STARTERS = {
     "headrace pipeline run": [pytest.mark.spark],
     "headrace pipeline setup": [pytest.mark.spark, pytest.mark.slow],
