@@ -7,6 +7,8 @@ has another name in each, so both sets travel together. Whoever makes a Bus tran
 from collections.abc import Mapping
 from dataclasses import dataclass, field
 
+from headrace.errors import SourceError
+
 DEFAULT_BOOTSTRAP = "127.0.0.1:9092"
 
 
@@ -17,6 +19,11 @@ class Bus:
     bootstrap: str = DEFAULT_BOOTSTRAP
     java: Mapping[str, str] = field(default_factory=dict)
     librdkafka: Mapping[str, str] = field(default_factory=dict)
+
+    @property
+    def addresses(self) -> list[tuple[str, int]]:
+        """Host and port of each bootstrap server; SourceError if one is not written so."""
+        return [_parse_address(word) for word in self.bootstrap.split(",")]
 
     def spark_options(self) -> dict[str, str]:
         """What the connector takes: Java's names behind `kafka.`."""
@@ -31,3 +38,10 @@ class Bus:
             **(more or {}),
             **self.librdkafka,
         }
+
+
+def _parse_address(word: str) -> tuple[str, int]:
+    host, separator, port = word.strip().rpartition("://")[2].rpartition(":")
+    if not separator or not host or not port.isdecimal() or not 0 < int(port) < 1 << 16:
+        raise SourceError(f"bootstrap {word!r}: write HOST:PORT, such as {DEFAULT_BOOTSTRAP}")
+    return host.strip("[]"), int(port)

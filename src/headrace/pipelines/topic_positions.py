@@ -123,7 +123,7 @@ class TopicPositions:
         return self._admin
 
     def _reach(self) -> None:
-        addresses = [_parse_address(word) for word in self._bus.bootstrap.split(",")]
+        addresses = self._bus.addresses
         for address in addresses:
             try:
                 socket.create_connection(address, self._timeout_s / len(addresses)).close()
@@ -169,10 +169,3 @@ def _admin_types() -> Any:
     import confluent_kafka.admin
 
     return confluent_kafka.admin
-
-
-def _parse_address(word: str) -> tuple[str, int]:
-    host, separator, port = word.strip().rpartition("://")[2].rpartition(":")
-    if not separator or not host or not port.isdecimal() or not 0 < int(port) < 1 << 16:
-        raise SourceError(f"bootstrap {word!r}: write HOST:PORT, such as 127.0.0.1:9092")
-    return host.strip("[]"), int(port)

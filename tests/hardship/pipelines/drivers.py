@@ -34,12 +34,6 @@ class Driver:
         self._process: subprocess.Popen[bytes] | None = None
 
     @property
-    def batches(self) -> int:
-        """How many batches are done, in all its lives."""
-        commits = self.checkpoint / "commits"
-        return sum(path.name.isdecimal() for path in commits.glob("*")) if commits.exists() else 0
-
-    @property
     def last_batch(self) -> int:
         """The number of the last batch that is done; -1 before the first."""
         commits = self.checkpoint / "commits"

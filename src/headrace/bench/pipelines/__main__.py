@@ -102,7 +102,7 @@ class _Ending:
 
 def _parser() -> argparse.ArgumentParser:
     parser = argparse.ArgumentParser(prog="python -m headrace.bench.pipelines", description=__doc__)
-    parser.add_argument("--quick", action="store_true", help="the main rows in three minutes")
+    parser.add_argument("--quick", action="store_true", help="the main rows in about four minutes")
     parser.add_argument("--rounds", type=int, help=f"{FULL.rounds}, or {QUICK.rounds} with --quick")
     parser.add_argument("--warm-ups", type=int, help="unmeasured passes of each contestant")
     parser.add_argument("--rows", type=int, help="rows of every topic, a multiple of 32,000")

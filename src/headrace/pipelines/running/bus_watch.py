@@ -20,7 +20,7 @@ class BusWatch:
     """Looks from `with` to its end. `unreachable_since` is None while somebody listens."""
 
     def __init__(self, bus: Bus, interval_s: float | None = None) -> None:
-        self._addresses = [_address(word) for word in bus.bootstrap.split(",")]
+        self._addresses = bus.addresses
         self._interval_s = LOOK_INTERVAL_S if interval_s is None else interval_s
         self._is_over = threading.Event()
         self._thread = threading.Thread(target=self._look_on, name="bus-watch", daemon=True)
@@ -58,11 +58,6 @@ class BusWatch:
     def _look_on(self) -> None:
         while not self._is_over.wait(self._interval_s):
             self.look()
-
-
-def _address(word: str) -> tuple[str, int]:
-    host, _, port = word.strip().rpartition("://")[2].rpartition(":")
-    return host.strip("[]"), int(port)
 
 
 def _accepts(address: tuple[str, int]) -> bool:
