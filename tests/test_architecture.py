@@ -28,7 +28,10 @@ ALLOWED = {
     "broker": LEAVES | {"settings", "records", "protocol", "log", "coordinators"},
     "client": LEAVES,
     "java": LEAVES,
-    "kafka": LEAVES | {"client", "java"},
+    # Asks a cluster what librdkafka cannot: who is the active controller, how far replicas lag.
+    "kafka": LEAVES | {"client", "java", "protocol"},
+    # Any two buses, through librdkafka alone.
+    "mirror": LEAVES | {"client"},
     "bmp": LEAVES | {"client"},
     "oslo": LEAVES | {"client"},
     "gateways": LEAVES | {"client"},
@@ -36,7 +39,8 @@ ALLOWED = {
     # Spark's workers import it: nothing of the broker may come along.
     "pipelines": LEAVES | {"java"},
     # Measures both engines from outside, so it starts them; it never looks inside a broker.
-    "bench": LEAVES | {"records", "protocol", "client", "java", "kafka", "pipelines", "testing"},
+    "bench": LEAVES
+    | {"records", "protocol", "client", "java", "kafka", "mirror", "pipelines", "testing"},
 }
 SEES_EVERYTHING = {"cli", "testing", "pytest_plugin", "demo", "__main__"}
 SANS_IO = {"records", "protocol", "coordinators"}
@@ -92,10 +96,10 @@ def test_layers_without_io_import_none(path: Path) -> None:
 
 @pytest.mark.parametrize("path", MODULES, ids=name_of)
 def test_wire_types_stop_at_the_handlers(path: Path) -> None:
-    # Error numbers are not wire types; the bench is a client and speaks the wire itself.
+    # Error numbers are not wire types; the bench and kafka's questions are clients.
     names = {name for name in imports_in(path) if name.startswith("kio.schema")}
 
-    if part_of(path) not in ("protocol", "bench") and "handlers" not in path.parts:
+    if part_of(path) not in ("protocol", "bench", "kafka") and "handlers" not in path.parts:
         assert names <= {"kio.schema.errors"}
 
 

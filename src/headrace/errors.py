@@ -28,7 +28,10 @@ HeadraceError
 │   └── OffsetMetadataTooLargeError, GroupSubscribedError
 ├── RequestError             a well-formed request for something that cannot be done
 ├── EngineError              Apache Kafka on this machine cannot be fetched, started or asked
-│   └── JarError, JavaNotFoundError, NodeError
+│   ├── JarError, JavaNotFoundError, NodeError
+│   ├── ClusterError         a cluster that is not there, exists already or does not get ready
+│   └── DrillError           a fail-over drill that cannot be run to its end
+├── MirrorError              a mirror that is refused, cannot go on, or whose copy differs
 ├── PipelineError            a pipeline that cannot be found, started or gone on with
 │   ├── PipelineDefinitionError  its module, its YAML or its options
 │   ├── SparkError           Spark cannot be set up, started or asked; `log_file` has its traces
@@ -342,6 +345,18 @@ class JavaNotFoundError(EngineError):
 
 class NodeError(EngineError):
     """A Kafka node did not start, or stopped when it should not."""
+
+
+class ClusterError(EngineError):
+    """A cluster on this machine is not there, exists already, or does not get ready."""
+
+
+class DrillError(EngineError):
+    """A fail-over drill cannot be run to its end; what it would prove stays unproven."""
+
+
+class MirrorError(HeadraceError):
+    """A mirror is refused, cannot go on, or its copy differs; the message names the fix."""
 
 
 class PipelineError(HeadraceError):

@@ -8,7 +8,12 @@ from headrace import errors
 from headrace.broker.error_codes import _CODES, code_for
 
 # These are raised by tools around the broker; no client ever waits for their code.
-NOT_FOR_CLIENTS = (errors.EngineError, errors.PipelineError, errors.BenchError)
+NOT_FOR_CLIENTS = (
+    errors.EngineError,
+    errors.MirrorError,
+    errors.PipelineError,
+    errors.BenchError,
+)
 ALL = [
     kind
     for _, kind in inspect.getmembers(errors, inspect.isclass)
