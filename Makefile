@@ -13,6 +13,11 @@ SOURCES := src tests
 # Byte code makes every broker process the tests start several times faster to be ready.
 export PYTHONDONTWRITEBYTECODE :=
 
+# Two processes of tests: most of their time is waiting, and there is one Spark (tests/side_by_side.py).
+# `make test WORKERS=0` runs them one by one.
+WORKERS := 2
+IN_WORKERS := -n $(WORKERS) --dist loadfile
+
 QUICK_TESTS := tests/test_architecture.py tests/test_docs.py tests/records tests/protocol tests/settings \
 	tests/log tests/coordinators
 
@@ -47,7 +52,7 @@ help: ## Show this help
 
 .PHONY: test
 test: $(VENV)/.installed lint types optional-tools ## Lint, type-check, test; prints coverage (minutes, from a fresh machine)
-	$(PYTEST) -q --cov --cov-report=term
+	$(PYTEST) -q $(IN_WORKERS) --cov --cov-report=term
 	@echo 'make test: all green'
 
 .PHONY: check
@@ -73,6 +78,10 @@ bench-quick: $(VENV)/.installed java ## The main rows of make bench in about two
 .PHONY: bench-pipelines
 bench-pipelines: $(VENV)/.installed java spark ## The pipelines against Kafka-fed Spark, a Parquet copy and plain Python
 	$(BIN)/python -m headrace.bench.pipelines $(ARGS)
+
+.PHONY: bench-mirror
+bench-mirror: $(VENV)/.installed java ## headrace mirror beside a plain copy, to three nodes of Kafka; ARGS=--kills=10 kills it too
+	$(BIN)/python -m headrace.bench.mirror $(ARGS)
 
 .PHONY: lint
 lint: $(VENV)/.installed

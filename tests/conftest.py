@@ -19,8 +19,8 @@ if TYPE_CHECKING:
 settings.register_profile("headrace", deadline=None, print_blob=True)
 settings.load_profile("headrace")
 
-# For the tests of our own pytest plugin; and the one that records what clients can do.
-pytest_plugins = ["pytester", "tests.features"]
+# For the tests of our own pytest plugin; what records what clients can do; what shares tests out.
+pytest_plugins = ["pytester", "tests.features", "tests.side_by_side"]
 
 
 def pytest_collection_modifyitems(items: list[pytest.Item]) -> None:

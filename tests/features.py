@@ -25,6 +25,8 @@ def pytest_configure(config: pytest.Config) -> None:
         "markers", "feature(client, feature): what this test proves; braces take its parameters"
     )
     if config.getoption(_OPTION):
+        if config.getoption("numprocesses", None):
+            raise pytest.UsageError(f"{_OPTION} needs all tests in one process: leave out -n")
         config.pluginmanager.register(FeatureResults(config.getoption(_OPTION)))
 
 

@@ -49,3 +49,17 @@ def test_results_are_kept_by_client_and_feature(pytester: pytest.Pytester) -> No
             "reads, zstd": {"outcome": "skipped", "reason": "no b here"},
         },
     }
+
+
+def test_several_workers_are_refused_since_none_sees_all_results(
+    pytester: pytest.Pytester,
+) -> None:
+    pytester.makepyfile(TESTS)
+
+    ran = pytester.runpytest_inprocess(
+        *("-p", "tests.features", "-p", "no:cacheprovider", "-n", "2"),
+        *("--feature-results", "results.json"),
+    )
+
+    assert ran.ret == pytest.ExitCode.USAGE_ERROR
+    ran.stderr.fnmatch_lines("*leave out -n*")

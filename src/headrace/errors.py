@@ -31,7 +31,8 @@ HeadraceError
 │   ├── JarError, JavaNotFoundError, NodeError
 │   ├── ClusterError         a cluster that is not there, exists already or does not get ready
 │   └── DrillError           a fail-over drill that cannot be run to its end
-├── MirrorError              a mirror that is refused, cannot go on, or whose copy differs
+├── MirrorError              a mirror that cannot go on, or whose copy differs
+│   └── MirrorRefusedError   one that would go round in circles, or into a topic that is not its own
 ├── PipelineError            a pipeline that cannot be found, started or gone on with
 │   ├── PipelineDefinitionError  its module, its YAML or its options
 │   ├── SparkError           Spark cannot be set up, started or asked; `log_file` has its traces
@@ -356,7 +357,11 @@ class DrillError(EngineError):
 
 
 class MirrorError(HeadraceError):
-    """A mirror is refused, cannot go on, or its copy differs; the message names the fix."""
+    """A mirror cannot go on, or its copy differs; the message names the fix."""
+
+
+class MirrorRefusedError(MirrorError):
+    """It would go in circles, or into a topic that is not its own; nothing is written."""
 
 
 class PipelineError(HeadraceError):

@@ -6,14 +6,11 @@ lines of Python that know nothing of Spark.
 
 import contextlib
 import random
-import sqlite3
 import time
 from collections.abc import Iterator
 from pathlib import Path
 
-import pyarrow.dataset
 import pytest
-from tests.hardship.conftest import wait_until
 from tests.hardship.pipelines.drivers import Driver
 from tests.hardship.pipelines.feed import (
     SCHEMA,
@@ -24,6 +21,7 @@ from tests.hardship.pipelines.feed import (
     expected_table,
     read_log,
 )
+from tests.hardship.pipelines.results import rows_in_lake, rows_in_table
 
 from headrace.testing import BrokerProcess, broker_process
 
@@ -31,7 +29,6 @@ pytestmark = [pytest.mark.spark, pytest.mark.slow, pytest.mark.timeout(7200)]
 
 KILLS = 20
 ROWS_PER_BATCH = "3000"
-_PATIENCE_SECONDS = 300.0
 
 
 class Stage:
@@ -62,22 +59,8 @@ class Stage:
 
     def close(self) -> None:
         for driver in self.drivers:
-            if driver.is_running:
-                driver.kill(is_java_first=False)
+            driver.close()
         self._brokers.close()
-
-    def rows_in_the_lake(self) -> list[tuple[object, ...]]:
-        names = ["partition", "offset", "timestamp", "key", "value"]
-        dataset = pyarrow.dataset.dataset(self.lake, format="parquet", partitioning="hive")
-        table = dataset.to_table(columns=names)
-        columns = [table[name].to_pylist() for name in names]
-        rows = zip(*columns, strict=True)
-        return sorted((p, o, round(t.timestamp() * 1000), k, v) for p, o, t, k, v in rows)
-
-    def rows_in_the_table(self) -> dict[str, tuple[int, int, int]]:
-        query = "select sensor, reading, _partition, _offset from readings"
-        with contextlib.closing(sqlite3.connect(self.database)) as connection:
-            return {sensor: tuple(rest) for sensor, *rest in connection.execute(query)}
 
 
 @pytest.fixture
@@ -91,20 +74,9 @@ def check(stage: Stage) -> None:
     """Lake and table equal what the log says, each record once."""
     records = read_log(stage.bootstrap)
 
-    assert stage.rows_in_the_lake() == [tuple(record) for record in records]
-    assert stage.rows_in_the_table() == expected_table(records)
+    assert rows_in_lake(stage.lake) == [tuple(record) for record in records]
+    assert rows_in_table(stage.database) == expected_table(records)
     assert bad_places(records)  # the feed did write some
-
-
-def advance(driver: Driver, batches: int) -> None:
-    """Wait until so many more batches are done."""
-    goal = driver.last_batch + batches
-    wait_until(
-        lambda: driver.last_batch >= goal or not driver.is_running,
-        f"{driver.name} did {batches} batches; it said:\n{driver.told()}",
-        _PATIENCE_SECONDS,
-    )
-    assert driver.is_running, driver.told()
 
 
 def test_kills_of_the_driver_lose_and_repeat_nothing(stage: Stage) -> None:
@@ -114,7 +86,7 @@ def test_kills_of_the_driver_lose_and_repeat_nothing(stage: Stage) -> None:
             for driver in stage.drivers:
                 driver.start()
             for driver in stage.drivers:
-                advance(driver, rng.randrange(1, 4))
+                driver.advance(rng.randrange(1, 4))
             time.sleep(rng.uniform(0, 1.5))  # the moment of the kill is random, not synchronised
             for driver in stage.drivers:
                 driver.kill(is_java_first=number % 4 == 3)
@@ -131,12 +103,12 @@ def test_kills_of_the_broker_lose_and_repeat_nothing(stage: Stage) -> None:
     with Feed(stage.bootstrap, seed=6):
         for _ in range(KILLS):
             for driver in stage.drivers:
-                advance(driver, rng.randrange(1, 3))
+                driver.advance(rng.randrange(1, 3))
             time.sleep(rng.uniform(0, 1.5))
             stage.broker.kill()
             stage.start_broker()
     for driver in stage.drivers:
-        advance(driver, 1)
+        driver.advance(1)
         assert driver.stop() == 0, driver.told()
         driver.finish()
 

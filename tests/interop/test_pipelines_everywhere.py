@@ -83,7 +83,7 @@ def write_readings(bootstrap: str) -> None:
 def create(bootstrap: str, topic: str) -> None:
     """Make a topic that keeps what it gets: the times of the records lie back."""
     admin = AdminClient({"bootstrap.servers": bootstrap})
-    wanted = NewTopic(topic, PARTITIONS, 1, config={"retention.ms": "-1"})
+    wanted = NewTopic(topic, PARTITIONS, -1, config={"retention.ms": "-1"})
     admin.create_topics([wanted])[topic].result(60)
 
 

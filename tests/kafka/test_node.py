@@ -1,11 +1,8 @@
-from uuid import UUID
-
 import pytest
 
 from headrace.errors import NodeError
-from headrace.kafka import node as node_module
 from headrace.kafka.jvm import archive_path
-from headrace.kafka.node import KafkaNode, random_cluster_id
+from headrace.kafka.node import KafkaNode
 from headrace.kafka.probe import answers_metadata
 from headrace.kafka.tools import (
     CONSOLE_CONSUMER,
@@ -14,13 +11,6 @@ from headrace.kafka.tools import (
     dump_log_segments,
     run_tool,
 )
-
-
-def test_a_cluster_id_cannot_be_taken_for_an_option(monkeypatch):
-    ids = iter([UUID(bytes=b"\xfb" * 16), UUID(bytes=b"\x00" * 16)])
-    monkeypatch.setattr(node_module.uuid, "uuid4", lambda: next(ids))
-
-    assert random_cluster_id() == "A" * 22
 
 
 @pytest.mark.java

@@ -24,6 +24,13 @@ def test_a_sound_directory_has_no_findings(bench: Any) -> None:
     assert progress[-1][0] == progress[-1][1] > 3000
 
 
+def test_a_directory_without_segments_is_none_of_its_business(bench: Any) -> None:
+    closed(bench)
+    (bench.directory.parent / "kafka" / "default").mkdir(parents=True)  # a cluster of Kafka
+
+    assert verify_directory(bench.directory.parent) == []
+
+
 def test_each_damaged_batch_is_named_with_file_and_position(bench: Any) -> None:
     log = closed(bench)
     second = log.segments[1].base_offset

@@ -1,8 +1,5 @@
 """The few requests a benchmark makes besides its load: create, find and delete a topic."""
 
-import io
-import socket
-import struct
 import time
 from collections.abc import Mapping
 from datetime import timedelta
@@ -27,11 +24,11 @@ from kio.schema.list_offsets.v7.response import ListOffsetsResponse
 from kio.schema.metadata.v12.request import MetadataRequest, MetadataRequestTopic
 from kio.schema.metadata.v12.response import MetadataResponse
 from kio.schema.types import BrokerId, TopicName
-from kio.serial import entity_reader, entity_writer
 from kio.static.primitive import i8, i16, i32, i32Timedelta, i64
 from kio.static.protocol import Entity
 
 from headrace.errors import BenchError
+from headrace.kafka.wire import WireConnection
 
 R = TypeVar("R", bound=Entity)
 
@@ -41,29 +38,13 @@ _LATEST = i64(-1)
 _SHORT_WAIT = i32Timedelta.parse(timedelta(seconds=_TIMEOUT_S))
 
 
-def encode_request(entity: Any, correlation_id: int = 0) -> bytes:
-    """Return `entity` as one frame: length prefix, header, body."""
-    header = entity.__header_schema__(
-        request_api_key=entity.__api_key__,
-        request_api_version=entity.__version__,
-        correlation_id=i32(correlation_id),
-        client_id="bench",
-    )
-    body = io.BytesIO()
-    entity_writer(type(header))(body, header)
-    entity_writer(type(entity))(body, entity)
-    return struct.pack(">i", body.tell()) + body.getvalue()
-
-
 class Admin:
     """One connection to one broker; one question at a time."""
 
     def __init__(self, host: str, port: int) -> None:
-        self._connection = socket.create_connection((host, port), _TIMEOUT_S)
-        self._answers = self._connection.makefile("rb")
+        self._connection = WireConnection((host, port), _TIMEOUT_S)
 
     def close(self) -> None:
-        self._answers.close()
         self._connection.close()
 
     def create_topic(self, name: str, partitions: int, configs: Mapping[str, str]) -> UUID:
@@ -121,12 +102,9 @@ class Admin:
         return all(partition.error_code is ErrorCode.none for partition in topic.partitions)
 
     def _ask(self, request: Any, response_type: type[R]) -> R:
-        self._connection.sendall(encode_request(request))
-        prefix = self._answers.read(4)
-        if len(prefix) < 4:
-            raise BenchError("the broker closed the connection")
-        answer = self._answers.read(struct.unpack(">i", prefix)[0])
-        response: R
-        # All APIs here are asked at flexible versions: a correlation id and no tagged fields.
-        response, _ = entity_reader(response_type)(answer, 5)
-        return response
+        try:
+            answer = self._connection.ask(request)
+        except ConnectionError as error:
+            raise BenchError(str(error)) from error
+        assert isinstance(answer, response_type)
+        return answer

@@ -27,9 +27,9 @@ from kio.serial import entity_reader
 from kio.static.primitive import i8, i32, i32Timedelta
 from kio.static.protocol import Entity
 
-from headrace.bench.admin import encode_request
 from headrace.bench.requests import write_requests
 from headrace.errors import BenchError
+from headrace.kafka.wire import encode_request
 
 R = TypeVar("R", bound=Entity)
 

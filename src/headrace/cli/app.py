@@ -6,7 +6,20 @@ from typing import Annotated
 import typer
 
 from headrace import __version__
-from headrace.cli import cluster, configs, consume, groups, log, pipeline, produce, sql, top, topics
+from headrace.cli import (
+    cluster,
+    configs,
+    consume,
+    groups,
+    kafka,
+    log,
+    mirror,
+    pipeline,
+    produce,
+    sql,
+    top,
+    topics,
+)
 from headrace.cli import serve as serving
 from headrace.cli.output import help_style
 
@@ -25,11 +38,13 @@ app.add_typer(configs.app, name="configs")
 app.command(epilog=cluster.EPILOG)(cluster.cluster)
 app.add_typer(log.app, name="log")
 app.add_typer(pipeline.app, name="pipeline")
+app.add_typer(kafka.app, name="kafka")
 # data commands
 app.command(epilog="Example: headrace produce greetings /etc/hostname")(produce.produce)
 app.command(epilog="Example: headrace consume greetings --from -1h --json")(consume.consume)
 app.command(epilog="Example: headrace top --interval 5")(top.top)
 app.command(epilog=sql.EPILOG)(sql.sql)
+app.command(epilog=mirror.EPILOG)(mirror.mirror)
 
 
 def _print_version(is_wanted: bool) -> None:

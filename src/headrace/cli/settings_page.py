@@ -33,6 +33,10 @@ Where a value comes from, the first that has it wins:
 _VARIABLES = (
     ("HEADRACE_BOOTSTRAP", "which broker the command line talks to"),
     ("HEADRACE_CACHE_DIR", "where Kafka's and Spark's jars and built programs are kept"),
+    (
+        "HEADRACE_KAFKA_DIR",
+        "where clusters of `headrace kafka up` lie, each in a directory of its name",
+    ),
     ("HEADRACE_MAVEN_REPOSITORY", "where the jars come from"),
     ("HEADRACE_SPARK_JARS", "a file with the pinned jars of another Spark than ours"),
     ("HEADRACE_STATE_DIR", "where pipelines keep their state and Spark its log"),

@@ -10,6 +10,7 @@ import hashlib
 import os
 import sys
 import tempfile
+import threading
 import urllib.error
 import urllib.request
 from collections.abc import Callable, Iterable, Iterator, Sequence
@@ -81,9 +82,16 @@ def read_jar_list(package: str, name: str) -> list[Jar]:
 
 
 def fetch_jars(
-    jars: Sequence[Jar], *, directory: Path | None = None, repository: str | None = None
+    jars: Sequence[Jar],
+    *,
+    directory: Path | None = None,
+    repository: str | None = None,
+    on_bytes: Callable[[int, int], None] | None = None,
 ) -> list[Path]:
-    """Return the paths of `jars`, downloading those that are absent or damaged."""
+    """Return the paths of `jars`, downloading those that are absent or damaged.
+
+    `on_bytes` is told how many bytes have come of how many; without it a terminal gets a bar.
+    """
     directory = directory or cache_directory() / "jars"
     try:
         directory.mkdir(parents=True, exist_ok=True)
@@ -97,7 +105,7 @@ def fetch_jars(
         missing = [jar for jar, good in zip(jars, is_good, strict=True) if not good]
         if missing:
             base = (repository or repository_url()).rstrip("/")
-            with _progress(missing) as advance:
+            with _telling(missing, on_bytes) if on_bytes else _progress(missing) as advance:
                 futures = [pool.submit(_download, jar, base, directory, advance) for jar in missing]
                 try:
                     for future in futures:
@@ -169,6 +177,20 @@ def _reason(error: Exception) -> str:
     if isinstance(error, urllib.error.URLError):
         return str(error.reason)
     return str(error) or type(error).__name__
+
+
+@contextlib.contextmanager
+def _telling(jars: Iterable[Jar], on_bytes: Callable[[int, int], None]) -> Iterator[Advance]:
+    total, done, lock = sum(jar.size_bytes for jar in jars), 0, threading.Lock()
+
+    def advance(arrived: int) -> None:
+        nonlocal done
+        with lock:  # downloads run in several threads
+            done += arrived
+            on_bytes(done, total)
+
+    on_bytes(0, total)
+    yield advance
 
 
 @contextlib.contextmanager

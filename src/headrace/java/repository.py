@@ -24,7 +24,7 @@ def _maven_central() -> str:
         from jgo.constants import MAVEN_CENTRAL_URL
     except ImportError as error:
         raise JarError(
-            "nothing says where Maven Central is: install headrace[bench], "
+            "nothing says where Maven Central is: install headrace[kafka], "
             "or set HEADRACE_MAVEN_REPOSITORY to the base URL of a Maven repository"
         ) from error
     return str(MAVEN_CENTRAL_URL)

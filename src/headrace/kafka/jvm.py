@@ -10,7 +10,7 @@ from collections.abc import Sequence
 from pathlib import Path
 
 from headrace.java.installation import find_java
-from headrace.kafka.jars import kafka_jars
+from headrace.kafka.jars import KAFKA_VERSION, kafka_jars
 
 # Quick to start and small: for tests and tools. The second compiler never pays back there.
 SMALL_JVM = ("-Xms64m", "-Xmx256m", "-XX:+UseSerialGC", "-XX:TieredStopAtLevel=1")
@@ -25,11 +25,28 @@ BENCH_JVM = (
     "-XX:+ExplicitGCInvokesConcurrent",
 )
 
+ARCHIVE_SUFFIX = ".jsa"
+# A node whose peers are dead warns every second: its log is bounded.
+NODE_LOG_BYTES, NODE_LOG_BACKUPS = 10 * 1024 * 1024, 3
+_LOG_PROPERTY = "headrace.log"
+
+_CONSOLE = """\
+appender.out.type = Console
+appender.out.target = SYSTEM_ERR
+"""
+_ROLLING_FILE = f"""\
+appender.out.type = RollingFile
+appender.out.fileName = ${{sys:{_LOG_PROPERTY}}}
+appender.out.filePattern = ${{sys:{_LOG_PROPERTY}}}.%i
+appender.out.policies.type = Policies
+appender.out.policies.size.type = SizeBasedTriggeringPolicy
+appender.out.policies.size.size = {NODE_LOG_BYTES}
+appender.out.strategy.type = DefaultRolloverStrategy
+appender.out.strategy.max = {NODE_LOG_BACKUPS}
+"""
 _LOG4J = """\
 status = error
-appender.out.type = Console
 appender.out.name = OUT
-appender.out.target = SYSTEM_ERR
 appender.out.layout.type = PatternLayout
 appender.out.layout.pattern = %d{ISO8601} %p %c{1}: %m%n
 rootLogger.level = warn
@@ -39,12 +56,12 @@ logger.started.level = info
 """
 
 
-def archive_path() -> Path:
+def archive_path(version: str = KAFKA_VERSION) -> Path:
     """Where the class-data archive for this Java and these jars is, or would be."""
-    jars = kafka_jars()
+    jars = kafka_jars(version)
     identity = "\n".join([find_java().build, *map(str, jars)])
     digest = hashlib.sha256(identity.encode()).hexdigest()[:16]
-    return jars[0].parent / f"kafka-{digest}.jsa"
+    return jars[0].parent / f"kafka-{digest}{ARCHIVE_SUFFIX}"
 
 
 def java_command(
@@ -52,24 +69,31 @@ def java_command(
     *arguments: str | Path,
     flags: Sequence[str] = SMALL_JVM,
     log4j_file: Path | None = None,
+    log_file: Path | None = None,
+    version: str = KAFKA_VERSION,
 ) -> list[str]:
     """Build the command line that runs `class_name` of Kafka's."""
-    class_path = ":".join(map(str, kafka_jars()))
+    class_path = ":".join(map(str, kafka_jars(version)))
     command = [str(find_java().path), *flags]
     if log4j_file:
         command.append(f"-Dlog4j2.configurationFile={log4j_file}")
+    if log_file:
+        command.append(f"-D{_LOG_PROPERTY}={log_file}")
     return [*command, "-cp", class_path, class_name, *map(str, arguments)]
 
 
-def use_archive() -> list[str]:
+def use_archive(version: str = KAFKA_VERSION) -> list[str]:
     """Return the flags that use the archive, none while there is no archive."""
-    path = archive_path()
+    path = archive_path(version)
     # Its warnings about an archive that does not fit go to stdout, where tools write answers.
     return [f"-XX:SharedArchiveFile={path}", "-Xshare:auto", "-Xlog:disable"] * path.exists()
 
 
-def write_log4j(directory: Path) -> Path:
-    """Write the quiet logging configuration: warnings, and the line that says "started"."""
+def write_log4j(directory: Path, *, is_node: bool = False) -> Path:
+    """Write the quiet logging configuration: warnings, and the line that says "started".
+
+    A tool writes them to stderr, a node into the file that `java_command` is given.
+    """
     path = directory / "log4j2.properties"
-    path.write_text(_LOG4J, "utf-8")
+    path.write_text(_LOG4J + (_ROLLING_FILE if is_node else _CONSOLE), "utf-8")
     return path

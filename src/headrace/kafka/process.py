@@ -1,4 +1,4 @@
-"""Child processes that are never left behind.
+"""Child processes that are never left behind, unless they are meant to be.
 
 A child runs in its own session, so that Ctrl-C reaches only us and we stop it in
 order. When it was started from the main thread the kernel ends it with us even if
@@ -26,8 +26,12 @@ def start(
     env: Mapping[str, str] | None = None,
     cwd: Path | None = None,
     pass_fds: Sequence[int] = (),
+    is_tied: bool = True,
 ) -> subprocess.Popen[bytes]:
-    """Start `command` with both its outputs appended to the file `output`."""
+    """Start `command` with both its outputs appended to the file `output`.
+
+    With `is_tied` false it outlives us.
+    """
     is_main_thread = threading.current_thread() is threading.main_thread()
     with output.open("ab") as file:
         return subprocess.Popen(
@@ -39,7 +43,7 @@ def start(
             cwd=cwd,
             pass_fds=pass_fds,
             start_new_session=True,
-            preexec_fn=_end_with_parent if is_main_thread else None,
+            preexec_fn=_end_with_parent if is_tied and is_main_thread else None,
         )
 
 

@@ -7,6 +7,7 @@ from pathlib import Path
 from typing import NamedTuple
 
 from headrace.errors import EngineError
+from headrace.kafka.jars import KAFKA_VERSION
 from headrace.kafka.jvm import SMALL_JVM, java_command, use_archive, write_log4j
 
 DUMP_LOG_SEGMENTS = "org.apache.kafka.tools.DumpLogSegments"
@@ -24,15 +25,20 @@ class Completed(NamedTuple):
 
 
 def run_tool(
-    class_name: str, *arguments: str | Path, stdin: str = "", timeout_s: float = 100
+    class_name: str,
+    *arguments: str | Path,
+    stdin: str = "",
+    timeout_s: float = 100,
+    version: str = KAFKA_VERSION,
 ) -> Completed:
     """Run one tool to its end. Its log lines are on stderr, so stdout is only its answer."""
     with tempfile.TemporaryDirectory(prefix="headrace-tool-") as directory:
         command = java_command(
             class_name,
             *arguments,
-            flags=[*SMALL_JVM, *use_archive()],
+            flags=[*SMALL_JVM, *use_archive(version)],
             log4j_file=write_log4j(Path(directory)),
+            version=version,
         )
         try:
             answer = subprocess.run(

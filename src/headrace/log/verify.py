@@ -6,6 +6,7 @@ there is reported as a tail, not as damage.
 
 import os
 from collections.abc import Callable
+from itertools import pairwise
 from pathlib import Path
 from typing import NamedTuple
 
@@ -49,7 +50,7 @@ def verify_directory(
     findings: list[Finding] = []
     for directory, sizes in found:
         bases = sorted(sizes)
-        for base_offset, limit in zip(bases, [*bases[1:], _NO_LIMIT], strict=True):
+        for base_offset, limit in pairwise([*bases, _NO_LIMIT]):
             findings += _verify_segment(directory, base_offset, limit)
             done += sizes[base_offset]
             if on_progress is not None:

@@ -6,6 +6,7 @@ each of these is one sentence, within `timeout_s`.
 
 import difflib
 import socket
+import time
 from collections.abc import Iterable, Mapping
 from typing import Any
 
@@ -15,8 +16,16 @@ from headrace.pipelines.bus import Bus
 # Long enough for a cluster across an ocean to answer, short enough to wait for on a terminal.
 DEFAULT_TIMEOUT_S = 10.0
 _NEAR_NAMES = 3  # more than three suggestions are a list, not a hint
+# While a partition gets a new leader, the old one and the next one say so at once.
+_PAUSE_S = 0.2
 
 Partition = tuple[str, int]  # topic and partition
+
+
+class BusSilentError(SourceError):
+    """The bus gave no answer, or a partition had no leader; a run may ask again."""
+
+    is_retriable = True
 
 
 class TopicPositions:
@@ -26,6 +35,7 @@ class TopicPositions:
         self._bus = bus
         self._timeout_s = timeout_s
         self._complaints = list[str]()
+        self._is_refused = False
         self._admin: Any = None
 
     def topics(self, *, has_internal: bool = False) -> dict[str, list[int]]:
@@ -97,17 +107,19 @@ class TopicPositions:
         if not wanted:
             return {}
         place = getattr(_admin_types().OffsetSpec, spec)(*arguments)
-        try:
-            futures = self._client().list_offsets(
-                {TopicPartition(*partition): place for partition in wanted},
-                request_timeout=self._timeout_s,
-            )
-            return {
-                (each.topic, each.partition): future.result().offset
-                for each, future in futures.items()
-            }
-        except KafkaException as error:
-            raise self._refusal(error) from error
+        asked = {TopicPartition(*partition): place for partition in wanted}
+        deadline = time.monotonic() + self._timeout_s
+        while True:
+            try:
+                futures = self._client().list_offsets(asked, request_timeout=self._timeout_s)
+                return {
+                    (each.topic, each.partition): future.result().offset
+                    for each, future in futures.items()
+                }
+            except KafkaException as error:
+                if not has_no_leader(error.args[0]) or time.monotonic() > deadline:
+                    raise self._refusal(error) from error
+                time.sleep(_PAUSE_S)
 
     def _client(self) -> Any:
         if self._admin is None:
@@ -139,12 +151,14 @@ class TopicPositions:
         kafka_error = error.args[0]
         if self._admin is not None:
             self._admin.poll(0)  # complaints are handed over by polling
-        silent = (kafka_error._TRANSPORT, kafka_error._TIMED_OUT, kafka_error._ALL_BROKERS_DOWN)
-        if kafka_error.code() not in silent:
+        if has_no_leader(kafka_error):
+            return BusSilentError(f"{self._bus.bootstrap}: {kafka_error.str()}")
+        if not is_of_the_moment(kafka_error):
             return SourceError(f"{self._bus.bootstrap}: {kafka_error.str()}")
         if self._complaints:
-            return SourceError(f"{self._bus.bootstrap}: {self._complaints[0]}")
-        return SourceError(
+            kind = SourceError if self._is_refused else BusSilentError
+            return kind(f"{self._bus.bootstrap}: {self._complaints[0]}")
+        return BusSilentError(
             f"{self._bus.bootstrap} gave no answer within {self._timeout_s:g} s; "
             "is it a Kafka broker?"
         )
@@ -153,8 +167,31 @@ class TopicPositions:
         # A refusal says more than the disconnections and "all brokers down" that follow it.
         if error.code() in (error._SSL, error._AUTHENTICATION):
             self._complaints.insert(0, error.str())
+            self._is_refused = True
         elif error.code() != error._ALL_BROKERS_DOWN:
             self._complaints.append(error.str())
+
+
+def has_no_leader(error: Any) -> bool:
+    """Whether a node said that another one is to be asked: nodes come, go and change roles."""
+    return error.name() in (
+        "BROKER_NOT_AVAILABLE",
+        "FENCED_LEADER_EPOCH",
+        "LEADER_NOT_AVAILABLE",
+        "NETWORK_EXCEPTION",
+        "NOT_CONTROLLER",
+        "NOT_LEADER_FOR_PARTITION",
+        "OFFSET_NOT_AVAILABLE",
+        "REPLICA_NOT_AVAILABLE",
+        "REQUEST_TIMED_OUT",
+        "UNKNOWN_LEADER_EPOCH",
+    )
+
+
+def is_of_the_moment(error: Any) -> bool:
+    """Whether the same question may get an answer later: nobody answered, or nobody led."""
+    silent = (error._TRANSPORT, error._TIMED_OUT, error._ALL_BROKERS_DOWN)
+    return error.code() in silent or has_no_leader(error)
 
 
 def missing_topic(name: str, known: Mapping[str, object] | Iterable[str], bootstrap: str) -> str:

@@ -76,6 +76,7 @@ OTHER_VARIABLES = frozenset(
     {
         "HEADRACE_BOOTSTRAP",  # which broker the command line talks to
         "HEADRACE_CACHE_DIR",  # where Kafka's and Spark's jars are kept
+        "HEADRACE_KAFKA_DIR",  # where clusters of real Kafka lie
         "HEADRACE_MAVEN_REPOSITORY",  # where they come from
         "HEADRACE_SPARK_JARS",  # another pinned list of them
         "HEADRACE_STATE_DIR",  # where pipelines keep their runs

@@ -112,7 +112,7 @@ def broker_process(
 
 def _environment() -> dict[str, str]:
     """Ours, so that the child finds this same headrace, but none of the settings in it."""
-    package_root = str(Path(__file__).parents[1])
+    package_root = str(Path(__file__).parents[2])
     environment = {
         name: value for name, value in os.environ.items() if not name.startswith("HEADRACE_")
     }

@@ -9,8 +9,9 @@ from collections.abc import Sequence
 from pathlib import Path
 
 import psutil
+from tests.hardship.conftest import wait_until
 
-_END_SECONDS = 300.0
+_PATIENCE_SECONDS = 300.0
 # A life lasts seconds: the second compiler never pays back, and its start is what takes the time.
 _QUICK = "spark.driver.extraJavaOptions=-XX:TieredStopAtLevel=1 -XX:+UseSerialGC"
 
@@ -32,6 +33,11 @@ class Driver:
             *arguments,
         ]
         self._process: subprocess.Popen[bytes] | None = None
+
+    def close(self) -> None:
+        """Leave nothing running."""
+        if self.is_running:
+            self.kill(is_java_first=False)
 
     @property
     def last_batch(self) -> int:
@@ -56,6 +62,16 @@ class Driver:
                 env={**os.environ, "PYTHONPATH": "src"},
             )
 
+    def advance(self, batches: int) -> None:
+        """Wait until so many more batches are done."""
+        goal = self.last_batch + batches
+        wait_until(
+            lambda: self.last_batch >= goal or not self.is_running,
+            f"{self.name} did {batches} batches; it said:\n{self.told()}",
+            _PATIENCE_SECONDS,
+        )
+        assert self.is_running, self.told()
+
     def kill(self, *, is_java_first: bool) -> None:
         """kill -9 of the Python driver, or of its JVM, which the driver then has to notice."""
         assert self._process is not None
@@ -67,20 +83,23 @@ class Driver:
                         victim.kill()
         else:
             self._process.kill()
-        self._process.wait(_END_SECONDS)
+        self._process.wait(_PATIENCE_SECONDS)
         # Python workers and the JVM end by themselves; the next life may meet them still alive.
 
     def finish(self) -> None:
         """Run once more over what is there, to the end."""
         self.start("--trigger", "available-now", "--max-rows", "100000")
+        self.join()
+
+    def join(self) -> None:
+        """Wait until it ends by itself, and well."""
         assert self._process is not None
-        code = self._process.wait(_END_SECONDS)
-        assert code == 0, self.told()
+        assert self._process.wait(_PATIENCE_SECONDS) == 0, self.told()
 
     def stop(self) -> int:
         assert self._process is not None
         self._process.send_signal(signal.SIGTERM)
-        return self._process.wait(_END_SECONDS)
+        return self._process.wait(_PATIENCE_SECONDS)
 
     def told(self) -> str:
         """The end of what it printed."""

@@ -18,7 +18,7 @@ PARTITIONS = 4
 SENSORS = 50
 SCHEMA = "sensor string not null, reading bigint"
 _PATIENCE_SECONDS = 120.0
-_BURST = 100  # messages between two pauses of 0.1 s: some 1,000 a second
+_BURST = 100  # messages between two pauses of 0.1 s: some 1,000 a second, unless told otherwise
 
 
 class Record(NamedTuple):
@@ -34,7 +34,11 @@ class Record(NamedTuple):
 class Feed:
     """Writes until it is told to stop; used as a context. Every message is acknowledged once."""
 
-    def __init__(self, bootstrap: str, seed: int) -> None:
+    def __init__(
+        self, bootstrap: str, seed: int, *, topic: str = TOPIC, burst: int = _BURST
+    ) -> None:
+        self._topic = topic
+        self._burst = burst
         self._producer = Producer(
             {
                 "bootstrap.servers": bootstrap,
@@ -65,10 +69,9 @@ class Feed:
             if self._is_over.is_set():
                 return
             sensor = f"sensor-{self._rng.randrange(SENSORS)}"
-            self._producer.produce(
-                TOPIC, self._value(sensor, number), key=sensor, on_delivery=self._on_delivery
-            )
-            if number % _BURST == 0:
+            value = self._value(sensor, number)
+            self._producer.produce(self._topic, value, key=sensor, on_delivery=self._on_delivery)
+            if number % self._burst == 0:
                 self._producer.poll(0)
                 self._is_over.wait(0.1)  # a feed, not a flood
 
@@ -86,14 +89,14 @@ class Feed:
             self.faults.append(str(error))
 
 
-def create_topic(bootstrap: str) -> None:
-    """Make the topic the feed writes to."""
+def create_topic(bootstrap: str, topic: str = TOPIC) -> None:
+    """Make the topic the feed writes to, with as many copies as the engine gives by default."""
     admin = AdminClient({"bootstrap.servers": bootstrap})
-    for future in admin.create_topics([NewTopic(TOPIC, PARTITIONS, 1)]).values():
+    for future in admin.create_topics([NewTopic(topic, PARTITIONS, -1)]).values():
         future.result(_PATIENCE_SECONDS)
 
 
-def read_log(bootstrap: str) -> list[Record]:
+def read_log(bootstrap: str, topic: str = TOPIC) -> list[Record]:
     """All messages of the topic, by partition and offset."""
     consumer = Consumer(
         {
@@ -106,7 +109,7 @@ def read_log(bootstrap: str) -> list[Record]:
     )
     records, open_partitions = list[Record](), set(range(PARTITIONS))
     try:
-        consumer.assign([TopicPartition(TOPIC, one, OFFSET_BEGINNING) for one in open_partitions])
+        consumer.assign([TopicPartition(topic, one, OFFSET_BEGINNING) for one in open_partitions])
         while open_partitions:
             for message in consumer.consume(10_000, 1.0):
                 if message.error() is not None:

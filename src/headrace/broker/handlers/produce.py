@@ -11,6 +11,7 @@ from kio.schema.errors import ErrorCode
 
 from headrace.broker.durability import DiskSync
 from headrace.broker.error_codes import code_for
+from headrace.broker.log_finder import LogFinder
 from headrace.broker.produce_answers import (
     ACKS_ALL,
     ACKS_LEADER,
@@ -48,7 +49,7 @@ class ProduceHandler:
 
     def __init__(self, service: "Service") -> None:
         self._broker = service.broker
-        self._find = service.finder.find
+        self._find = LogFinder(service.broker.topics, is_for_append=True).find
         self._metrics = service.metrics
         self._committer = service.committer
         self._sync = service.sync

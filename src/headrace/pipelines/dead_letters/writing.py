@@ -26,6 +26,8 @@ from headrace.pipelines.definition import (
     Decoder,
     Run,
 )
+from headrace.pipelines.sinks.topic import BrokerAwayError
+from headrace.pipelines.topic_positions import is_of_the_moment
 
 if TYPE_CHECKING:
     import pyarrow as pa
@@ -150,7 +152,8 @@ def _make_topic(bus: Bus, topic: str) -> None:
     except KafkaException as error:
         kind = error.args[0]
         if kind.code() != kind.TOPIC_ALREADY_EXISTS:
-            raise SinkError(
+            refusal = BrokerAwayError if is_of_the_moment(kind) else SinkError
+            raise refusal(
                 f"dead-letter topic {topic} cannot be made: {kind.str() or kind.name()}; create it "
                 "yourself or name another with --dead-letter-topic"
             ) from error

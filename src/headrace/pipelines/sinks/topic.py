@@ -17,7 +17,7 @@ from headrace.errors import PipelineDefinitionError, SinkError
 from headrace.pipelines.definition import RECORD_COLUMN, OpenSink, Option, Run, Sink
 from headrace.pipelines.sinks.lake.files import HadoopFiles
 from headrace.pipelines.sinks.topic_writer import RESULT_SCHEMA, TopicWriter
-from headrace.pipelines.topic_positions import TopicPositions
+from headrace.pipelines.topic_positions import TopicPositions, is_of_the_moment
 
 if TYPE_CHECKING:
     from pyspark.sql import Column, DataFrame
@@ -171,7 +171,8 @@ def create_topic(run: Run, topic: str, partitions: int) -> None:
         admin.create_topics([wanted], request_timeout=_CREATE_TIMEOUT_S)[topic].result()
     except KafkaException as error:
         if error.args[0].name() != "TOPIC_ALREADY_EXISTS":
-            raise SinkError(f"cannot create topic {topic}: {error.args[0].str()}") from error
+            kind = BrokerAwayError if is_of_the_moment(error.args[0]) else SinkError
+            raise kind(f"cannot create topic {topic}: {error.args[0].str()}") from error
     # A cluster's nodes learn of it one after the other.
     deadline = time.monotonic() + _CREATE_TIMEOUT_S
     while topic not in TopicPositions(run.bus).topics() and time.monotonic() < deadline:

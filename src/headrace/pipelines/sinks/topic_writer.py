@@ -10,7 +10,7 @@ from collections.abc import Iterator
 from dataclasses import dataclass
 from typing import TYPE_CHECKING, Any
 
-from headrace.errors import HeadraceError, SinkError
+from headrace.errors import HeadraceError
 from headrace.pipelines.bus import Bus
 
 if TYPE_CHECKING:
@@ -57,9 +57,9 @@ class TopicWriter:
         try:
             task.write(batches)
         except KafkaException as error:
-            task.fail(error.args[0].str(), error.args[0])
+            task.fail(error.args[0].str(), is_retriable=_can_pass(error.args[0]))
         except HeadraceError as error:
-            task.fail(str(error))
+            task.fail(str(error), is_retriable=getattr(error, "is_retriable", False))
         yield pyarrow.RecordBatch.from_pydict(
             {
                 "written": pyarrow.array([task.written], pyarrow.int64()),
@@ -80,16 +80,11 @@ class _Task:
         self.is_retriable = False
         self._producer: Any = None
 
-    def fail(self, sentence: str, error: Any = None) -> None:
+    def fail(self, sentence: str, *, is_retriable: bool = False) -> None:
         """Keep the first thing that went wrong."""
         if self.error is None:
             self.error = sentence
-            self.is_retriable = error is not None and error.code() in (
-                error._MSG_TIMED_OUT,
-                error._TRANSPORT,
-                error._ALL_BROKERS_DOWN,
-                error._TIMED_OUT,
-            )
+            self.is_retriable = is_retriable
 
     def write(self, batches: "Iterator[pyarrow.RecordBatch]") -> None:
         """Send every row and wait until each has its answer."""
@@ -179,7 +174,8 @@ class _Task:
                 self._producer.poll(_FULL_QUEUE_WAIT_S)
             except KafkaException as error:
                 reason = error.args[0]
-                self.fail(_sentence(reason, topic, partition, len(value or b"")), reason)
+                sentence = _sentence(reason, topic, partition, len(value or b""))
+                self.fail(sentence, is_retriable=_can_pass(reason))
             else:
                 self.written += 1
                 return
@@ -187,7 +183,8 @@ class _Task:
     def _refused(self, error: Any, message: Any) -> None:
         if error is not None:
             size = len(message.value() or b"")
-            self.fail(_sentence(error, message.topic(), message.partition(), size), error)
+            sentence = _sentence(error, message.topic(), message.partition(), size)
+            self.fail(sentence, is_retriable=_can_pass(error))
 
     def _is_taken(self, topic: str, source: list[Any]) -> bool:
         if topic not in self._taken:
@@ -205,7 +202,7 @@ def read_taken(bus: Bus, topic: str, starts: dict[str, int], app_id: str) -> Tak
     """Which source records an app has written to a topic since it ended at `starts`."""
     from confluent_kafka import Consumer, KafkaException, TopicPartition
 
-    from headrace.pipelines.topic_positions import TopicPositions
+    from headrace.pipelines.topic_positions import BusSilentError, TopicPositions
 
     positions = TopicPositions(bus)
     ends = positions.ends(positions.partitions([topic]))
@@ -231,7 +228,7 @@ def read_taken(bus: Bus, topic: str, starts: dict[str, int], app_id: str) -> Tak
             if messages:
                 heard_at = time.monotonic()
             elif time.monotonic() - heard_at > _READ_TIMEOUT_S:
-                raise SinkError(f"{bus.bootstrap} did not give back what is on topic {topic}")
+                raise BusSilentError(f"{bus.bootstrap} did not give back what is on topic {topic}")
             for message in messages:
                 error = message.error()
                 if error is None:
@@ -254,6 +251,12 @@ def _take(taken: Taken, message: Any, app_id: str) -> None:
         words = value.decode(errors="replace").split("/")
         if len(words) == 4 and words[0] == app_id:
             taken.setdefault((words[1], int(words[2])), Counter())[int(words[3])] += 1
+
+
+def _can_pass(error: Any) -> bool:
+    from headrace.pipelines.topic_positions import is_of_the_moment
+
+    return is_of_the_moment(error) or error.code() == error._MSG_TIMED_OUT
 
 
 def _mark(app_id: str, source: list[Any]) -> bytes:

@@ -1,0 +1,294 @@
+"""Clusters of real Apache Kafka on this machine, each in a directory of its own.
+
+A cluster outlives the process that starts it: any process can open its directory and find,
+start, stop and signal its nodes. One command at a time changes a cluster as a whole.
+"""
+
+import contextlib
+import fcntl
+import os
+import shutil
+import time
+from collections.abc import Callable, Iterator, Mapping, Sequence
+from concurrent.futures import ThreadPoolExecutor
+from pathlib import Path
+from typing import NamedTuple
+
+from headrace.errors import ClusterError, NodeError
+from headrace.java.installation import find_java
+from headrace.kafka import layout as layouts
+from headrace.kafka.cluster_node import PAUSED, POLL_S, STOPPED, Node
+from headrace.kafka.jars import KAFKA_VERSION, find_version, kafka_jars
+from headrace.kafka.jvm import SMALL_JVM
+from headrace.kafka.layout import BROKER, CONTROLLER, HOST, Layout
+
+_LOCK_FILE = ".cluster.lock"
+_FAILED_GRACE_S = 10.0
+
+
+class Progress(NamedTuple):
+    """How far `up` is. `step`: "jars" (bytes), "format", "start" (nodes), "wait" (brokers)."""
+
+    step: str
+    done: int
+    total: int
+
+
+OnProgress = Callable[[Progress], None]
+
+
+class Cluster:
+    """One cluster. Not for several threads at once; several processes are fine."""
+
+    def __init__(self, directory: Path, layout: Layout, *, is_tied: bool = False) -> None:
+        self.directory = directory.absolute()
+        self.layout = layout
+        self.nodes = tuple(
+            Node(self.directory / f"node-{place.id}", layout, place, is_tied=is_tied)
+            for place in layout.nodes
+        )
+
+    @classmethod
+    def create(
+        cls,
+        directory: Path,
+        name: str = "default",
+        *,
+        brokers: int = 3,
+        controllers: int = 0,
+        version: str = KAFKA_VERSION,
+        port: int = 0,
+        settings: Mapping[str, str] | None = None,
+        jvm_flags: Sequence[str] = SMALL_JVM,
+        is_tied: bool = False,
+    ) -> "Cluster":
+        """Lay out a new cluster in a new or empty directory; nothing is started yet.
+
+        `is_tied`: its nodes end with this process, if its main thread starts them.
+        """
+        layout = layouts.plan(
+            name,
+            brokers=brokers,
+            controllers=controllers,
+            version=find_version(version),
+            port=port,
+            settings=settings,
+            jvm_flags=jvm_flags,
+        )
+        if (directory / layouts.FILE_NAME).exists():
+            raise ClusterError(f"there is a cluster in {directory} already")
+        try:
+            directory.mkdir(parents=True, exist_ok=True)
+            if any(directory.iterdir()):
+                raise ClusterError(
+                    f"{directory} holds other files; choose a new or an empty directory"
+                )
+            layouts.write(layout, directory)
+        except OSError as error:
+            raise ClusterError(f"cannot write {directory}: {error.strerror}") from error
+        return cls(directory, layout, is_tied=is_tied)
+
+    @classmethod
+    def open(cls, directory: Path) -> "Cluster":
+        """Find the cluster that was made in `directory`."""
+        try:
+            return cls(directory, layouts.read(directory))
+        except OSError as error:
+            raise ClusterError(f"there is no cluster in {directory}") from error
+
+    @property
+    def name(self) -> str:
+        return self.layout.name
+
+    @property
+    def version(self) -> str:
+        return self.layout.version
+
+    @property
+    def brokers(self) -> tuple[Node, ...]:
+        return tuple(node for node in self.nodes if BROKER in node.roles)
+
+    @property
+    def controllers(self) -> tuple[Node, ...]:
+        """The nodes that vote, combined or not."""
+        return tuple(node for node in self.nodes if CONTROLLER in node.roles)
+
+    @property
+    def bootstrap(self) -> str:
+        return ",".join(node.bootstrap for node in self.brokers)
+
+    @property
+    def is_running(self) -> bool:
+        """Whether any of its nodes runs."""
+        return any(node.state != STOPPED for node in self.nodes)
+
+    def node(self, node_id: int) -> Node:
+        for node in self.nodes:
+            if node.id == node_id:
+                return node
+        there = ", ".join(str(node.id) for node in self.nodes)
+        raise ClusterError(f"cluster {self.name} has no node {node_id}; its nodes are {there}")
+
+    def up(self, timeout_s: float = 120, on_progress: OnProgress | None = None) -> None:
+        """Start all nodes that do not run, resume paused ones, return when the cluster serves.
+
+        On failure those it has started are stopped again.
+        """
+        tell = on_progress or (lambda _progress: None)
+        with self._changing():
+            find_java()
+            kafka_jars(self.version, on_bytes=lambda done, of: tell(Progress("jars", done, of)))
+            absent = [node for node in self.nodes if node.state == STOPPED]
+            self._check_ports(absent)
+            for node in self.nodes:
+                if node.state == PAUSED:
+                    node.resume()
+            try:
+                self._prepare(absent, tell)
+                for node in absent:
+                    node.launch()
+                _await_started(absent, timeout_s, tell)
+                self.await_ready(timeout_s, on_progress)
+            except BaseException:
+                _stop_all(absent, _FAILED_GRACE_S)
+                raise
+
+    def await_ready(self, timeout_s: float = 120, on_progress: OnProgress | None = None) -> None:
+        """Return when all brokers are there and every partition is served."""
+        # Imported here: kio's types take half a second, and a help text needs none of them.
+        from headrace.kafka.readiness import await_ready
+
+        tell = on_progress or (lambda _progress: None)
+        addresses = [(HOST, node.port) for node in self.brokers if node.port is not None]
+        ids = [node.id for node in self.brokers]
+        await_ready(
+            addresses, ids, timeout_s, lambda count: tell(Progress("wait", count, len(ids)))
+        )
+
+    def down(self, grace_s: float = 60) -> None:
+        """Stop all nodes cleanly: brokers first, while there are controllers to hear of it."""
+        with self._changing():
+            _stop_all([node for node in self.nodes if CONTROLLER not in node.roles], grace_s)
+            _stop_all(self.controllers, grace_s)
+
+    def destroy(self) -> None:
+        """End all nodes and remove all they have written, with the cluster itself."""
+        with self._changing():
+            _stop_all(self.nodes, grace_s=0)
+            for node in self.nodes:
+                shutil.rmtree(node.directory, ignore_errors=True)
+            # Last: until now it could be found and destroyed again.
+            (self.directory / layouts.FILE_NAME).unlink(missing_ok=True)
+            (self.directory / _LOCK_FILE).unlink(missing_ok=True)
+        with contextlib.suppress(OSError):  # what others have put there stays
+            self.directory.rmdir()
+
+    def _check_ports(self, nodes: Sequence[Node]) -> None:
+        places = {place.id: place for place in self.layout.nodes}
+        for node in nodes:
+            for port in places[node.id].ports:
+                if not layouts.is_free(port):
+                    raise ClusterError(
+                        f"port {port} of node {node.id} is taken by another program; end that, "
+                        "or make another cluster with --name"
+                    )
+
+    def _prepare(self, nodes: Sequence[Node], tell: OnProgress) -> None:
+        try:
+            for count, node in enumerate(nodes):
+                tell(Progress("format", count, len(nodes)))
+                formatted = (each.data_directory for each in self.nodes if each.is_formatted)
+                node.prepare(next(formatted, None))
+            tell(Progress("format", len(nodes), len(nodes)))
+        except BaseException:
+            for node in nodes:
+                node.release()
+            raise
+
+    @contextlib.contextmanager
+    def _changing(self) -> Iterator[None]:
+        try:
+            lock = os.open(self.directory / _LOCK_FILE, os.O_RDWR | os.O_CREAT | os.O_CLOEXEC)
+        except OSError as error:
+            raise ClusterError(f"cannot write {self.directory}: {error.strerror}") from error
+        try:
+            fcntl.flock(lock, fcntl.LOCK_EX | fcntl.LOCK_NB)
+        except OSError as error:
+            os.close(lock)
+            raise ClusterError(
+                f"another command is changing cluster {self.name}; wait until it is done"
+            ) from error
+        try:
+            yield
+        finally:
+            os.close(lock)
+
+
+@contextlib.contextmanager
+def running_cluster(
+    directory: Path,
+    name: str = "default",
+    *,
+    brokers: int = 3,
+    controllers: int = 0,
+    version: str = KAFKA_VERSION,
+    port: int = 0,
+    settings: Mapping[str, str] | None = None,
+    jvm_flags: Sequence[str] = SMALL_JVM,
+    is_tied: bool = True,
+    timeout_s: float = 120,
+) -> Iterator[Cluster]:
+    """A cluster for a test: made, up, gone at the end, or with this process."""
+    cluster = Cluster.create(
+        directory,
+        name,
+        brokers=brokers,
+        controllers=controllers,
+        version=version,
+        port=port,
+        settings=settings,
+        jvm_flags=jvm_flags,
+        is_tied=is_tied,
+    )
+    try:
+        cluster.up(timeout_s)
+        yield cluster
+    finally:
+        cluster.destroy()
+
+
+def _await_started(nodes: Sequence[Node], timeout_s: float, tell: OnProgress) -> None:
+    """Look at all of them in turn: one that dies may be why the others do not get on."""
+    deadline, waiting = time.monotonic() + timeout_s, [*nodes]
+    while True:
+        tell(Progress("start", len(nodes) - len(waiting), len(nodes)))
+        if not waiting:
+            return
+        if time.monotonic() >= deadline:
+            raise waiting[0].lateness(timeout_s)
+        time.sleep(POLL_S)
+        waiting = [node for node in waiting if not node.has_started()]
+
+
+def _stop_all(nodes: Sequence[Node], grace_s: float) -> None:
+    """Stop nodes side by side; a second Ctrl-C does not wait for them."""
+    if not nodes:
+        return
+    try:
+        with ThreadPoolExecutor(len(nodes)) as pool:
+            failures = [*pool.map(lambda node: _try_to_stop(node, grace_s), nodes)]
+    except BaseException:
+        for node in nodes:
+            node.kill()
+        raise
+    for failure in failures:
+        if failure is not None:
+            raise failure
+
+
+def _try_to_stop(node: Node, grace_s: float) -> NodeError | None:
+    try:
+        node.stop(grace_s)
+    except NodeError as error:
+        return error
+    return None

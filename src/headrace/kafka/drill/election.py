@@ -1,0 +1,89 @@
+"""How long publishers may wait: what Kafka needs for its elections, by its own settings.
+
+A dead broker is noticed after `broker.session.timeout.ms`; until then its partitions have no
+leader, and acks=all waits for it where it follows. When the active controller dies, the other
+controllers first elect a new one, and that one gives every broker a new session: the two add up.
+"""
+
+from collections.abc import Mapping
+from typing import NamedTuple
+
+from headrace.errors import DrillError
+
+# A client's share: librdkafka looks once a second for requests that went unanswered, retries
+# after a pause, refreshes its metadata and connects anew; and all share one machine here.
+CLIENT_ALLOWANCE_S = 3.0
+_WORTH_TELLING_S = 0.1
+
+SESSION = "broker.session.timeout.ms"
+QUORUM_FETCH = "controller.quorum.fetch.timeout.ms"
+QUORUM_ELECTION = "controller.quorum.election.timeout.ms"
+QUORUM_BACKOFF = "controller.quorum.election.backoff.max.ms"
+SETTINGS = (SESSION, QUORUM_FETCH, QUORUM_ELECTION, QUORUM_BACKOFF)
+
+
+class Timeouts(NamedTuple):
+    """The cluster's settings that decide how long an election takes."""
+
+    session_s: float
+    quorum_fetch_s: float
+    quorum_election_s: float
+    quorum_backoff_s: float
+
+    @property
+    def broker_election_s(self) -> float:
+        """Until a dead broker is fenced and others lead its partitions."""
+        return self.session_s
+
+    @property
+    def controller_election_s(self) -> float:
+        """Until another controller is active: noticed, a vote, and a second one after a tie.
+
+        A vote's time-out is drawn between once and twice its setting.
+        """
+        return self.quorum_fetch_s + 2 * self.quorum_election_s + self.quorum_backoff_s
+
+
+def read_timeouts(configs: Mapping[str, str | None]) -> Timeouts:
+    """Take the time-outs out of a broker's configs."""
+    values = list[float]()
+    for name in SETTINGS:
+        text = configs.get(name)
+        if text is None or not text.isdecimal():
+            raise DrillError(f"the broker tells no {name}; is it Apache Kafka 4?")
+        values.append(int(text) / 1000)
+    return Timeouts(*values)
+
+
+class WaitLimit(NamedTuple):
+    """The longest that a publisher may wait, as the sum of what has to happen meanwhile."""
+
+    broker_election_s: float
+    controller_election_s: float
+    client_allowance_s: float
+    undisturbed_s: float  # what a publisher waited on the same machine without any fault
+
+    @property
+    def seconds(self) -> float:
+        return sum(self)
+
+    def __str__(self) -> str:
+        names = ("broker session", "controller election", "client allowance", "undisturbed wait")
+        parts = [
+            f"{name} {value:.2g} s"
+            for name, value in zip(names, self, strict=True)
+            if value >= _WORTH_TELLING_S
+        ]
+        return f"{self.seconds:.1f} s ({' + '.join(parts)})"
+
+
+def wait_limit(
+    timeouts: Timeouts, *, has_broker_out: bool, has_controller_out: bool, undisturbed_s: float
+) -> WaitLimit:
+    """What a fault may cost: a broker that is out, the active controller that is out, or both."""
+    return WaitLimit(
+        timeouts.broker_election_s if has_broker_out else 0.0,
+        timeouts.controller_election_s if has_controller_out else 0.0,
+        CLIENT_ALLOWANCE_S,
+        undisturbed_s,
+    )

@@ -1,0 +1,274 @@
+"""Runs a drill: checks the cluster, puts load on it, plays the scenarios, balances the books.
+
+Whatever happens, the nodes run afterwards as they did before, and the drill's topics are gone.
+"""
+
+import contextlib
+import datetime
+import fcntl
+import os
+import uuid
+from collections.abc import Callable, Iterator
+
+from headrace.errors import DrillError, EngineError
+from headrace.kafka.cluster import Cluster
+from headrace.kafka.drill import acks
+from headrace.kafka.drill.clients import client_config, consumer_config, publisher_config
+from headrace.kafka.drill.election import Timeouts, read_timeouts, wait_limit
+from headrace.kafka.drill.ledger import EMPTY, Reading, balance, compare
+from headrace.kafka.drill.load import Load
+from headrace.kafka.drill.observer import Observer, what_is_missing
+from headrace.kafka.drill.plan import REPLICATION_FACTOR, TITLES, Plan, Scenario
+from headrace.kafka.drill.readers import end_offsets, read_whole
+from headrace.kafka.drill.report import ClusterFacts, DrillReport, ScenarioReport
+from headrace.kafka.drill.scenarios import SCENARIOS, Bulk
+from headrace.kafka.drill.stage import Stage, Status, broker_addresses, restore
+from headrace.kafka.drill.timeline import Event, Kind, Timeline
+from headrace.kafka.drill.topics import broker_configs, create_topic, remove
+from headrace.kafka.drill.verdict import judge
+from headrace.kafka.layout import BROKER
+from headrace.kafka.node import RUNNING
+
+_LOCK_FILE = ".drill.lock"
+_GIVE_UP_S = 5.0  # for what is on its way when a drill is broken off
+_SILENCE_S = 60.0  # the longest that a whole cluster may keep a reader waiting
+_WORTH_TELLING_S = 0.5
+
+
+def run_drill(
+    cluster: Cluster,
+    plan: Plan,
+    *,
+    on_event: Callable[[Event], None] | None = None,
+    on_status: Callable[[Status], None] = lambda _status: None,
+    on_scenario: Callable[[ScenarioReport], None] = lambda _report: None,
+    is_interrupted: Callable[[], bool] = lambda: False,
+) -> DrillReport:
+    """Run the plan on a cluster that runs.
+
+    Raises DrillError when it cannot be run to its end, KeyboardInterrupt when `is_interrupted`
+    says so; the nodes are brought back in both cases.
+    """
+    check_cluster(cluster)
+    with _only_one(cluster):
+        timeouts = read_timeouts(broker_configs(_admin_config(cluster), cluster.brokers[0].id))
+        drill = _Drill(cluster, plan, timeouts, on_event, on_status, is_interrupted)
+        return drill.run(on_scenario)
+
+
+def check_cluster(cluster: Cluster) -> None:
+    """DrillError with the fix unless the cluster can be drilled: large enough, all up, whole."""
+    count = len(cluster.brokers)
+    if count < REPLICATION_FACTOR:
+        raise DrillError(
+            f"cluster {cluster.name} has {count} broker{'s' if count > 1 else ''}; a drill needs "
+            f"{REPLICATION_FACTOR}: headrace kafka up --name NEW --brokers {REPLICATION_FACTOR}"
+        )
+    for node in cluster.nodes:
+        if (state := node.state) != RUNNING:
+            fix = f"resume {node.id}" if state == "paused" else "up"
+            raise DrillError(
+                f"node {node.id} of cluster {cluster.name} is {state}; "
+                f"headrace kafka {fix} --name {cluster.name}"
+            )
+    if missing := what_is_missing(broker_addresses(cluster)):
+        raise DrillError(
+            f"cluster {cluster.name} is not whole: {missing}; wait, or see what is wrong with "
+            f"headrace kafka status --name {cluster.name}"
+        )
+
+
+def _admin_config(cluster: Cluster) -> dict[str, object]:
+    return client_config(cluster.bootstrap, Timeouts(_SILENCE_S, 0, 0, 0))
+
+
+@contextlib.contextmanager
+def _only_one(cluster: Cluster) -> Iterator[None]:
+    # Beside a node's own files, so that it goes with them.
+    path = cluster.nodes[0].directory / _LOCK_FILE
+    lock = os.open(path, os.O_RDWR | os.O_CREAT | os.O_CLOEXEC, 0o644)
+    try:
+        try:
+            fcntl.flock(lock, fcntl.LOCK_EX | fcntl.LOCK_NB)
+        except OSError as error:
+            raise DrillError(
+                f"another drill runs on cluster {cluster.name}; wait for it"
+            ) from error
+        yield
+    finally:
+        os.close(lock)
+
+
+class _Drill:
+    """One run of a plan."""
+
+    def __init__(
+        self,
+        cluster: Cluster,
+        plan: Plan,
+        timeouts: Timeouts,
+        on_event: Callable[[Event], None] | None,
+        on_status: Callable[[Status], None],
+        is_interrupted: Callable[[], bool],
+    ) -> None:
+        self._cluster, self._plan, self._timeouts = cluster, plan, timeouts
+        self._started_at = datetime.datetime.now(datetime.UTC)
+        self._topic = self._group = f"headrace-drill-{uuid.uuid4().hex[:8]}"
+        self._timeline = Timeline(on_event)
+        self._observer = Observer(broker_addresses(cluster), self._timeline)
+        self._bulks = list[Bulk]()
+        self._observer.topics[self._topic] = "partition"
+        self._load = Load(
+            cluster.bootstrap, self._topic, self._group, plan, timeouts, self._timeline
+        )
+        self._stage = Stage(
+            cluster,
+            plan,
+            timeouts,
+            topic=self._topic,
+            publisher_config=publisher_config(cluster.bootstrap, timeouts),
+            timeline=self._timeline,
+            observer=self._observer,
+            load=self._load,
+            is_interrupted=is_interrupted,
+            on_status=on_status,
+        )
+
+    def run(self, on_scenario: Callable[[ScenarioReport], None]) -> DrillReport:
+        stage = self._stage
+        try:
+            stage.title = "preparation"
+            create_topic(_admin_config(self._cluster), self._topic, self._plan.partitions)
+            self._observer.start()
+            stage.await_whole()
+            stage.wait_until(
+                lambda: len(self._observer.view) == self._plan.partitions,
+                self._plan.whole_timeout_s,
+                lambda: f"topic {self._topic} did not appear",
+            )
+            stage.phase = "publishers and consumers begin"
+            self._load.start()
+            stage.wait_until(
+                self._has_begun,
+                self._plan.whole_timeout_s,
+                lambda: "publishers and consumers did not begin",
+            )
+            scenarios = list[ScenarioReport]()
+            for scenario in self._plan.scenarios:
+                scenarios.append(self._play(scenario))
+                on_scenario(scenarios[-1])
+            self._load.finish(self._plan.whole_timeout_s)
+            return self._report(tuple(scenarios))
+        finally:
+            self._clean_up()
+
+    def _has_begun(self) -> bool:
+        has_acks = all(publisher.acknowledged for publisher in self._load.publishers)
+        return has_acks and self._load.consumers.reading.count > 0
+
+    def _play(self, scenario: Scenario) -> ScenarioReport:
+        stage, load, timeline = self._stage, self._load, self._timeline
+        stage.title = title = TITLES[scenario]
+        load.tell_next_failure()
+        acknowledged, failed = load.acknowledged, load.failed
+        start_s = timeline.add(Kind.SCENARIO, title).at_s
+        outcome = SCENARIOS[scenario](stage)
+        if outcome.bulk is not None:
+            self._bulks.append(outcome.bulk)
+        stage.await_whole()
+        timeline.add(Kind.NODE, "cluster whole: every ISR is full")
+        stage.phase = "until all is acknowledged"
+        stage.await_settled()
+        end_s = timeline.now_s()
+        wait = acks.longest_wait(load.series, outcome.fault_s, end_s)
+        gap = acks.longest_gap(load.series, outcome.fault_s, end_s)
+        if gap.seconds >= _WORTH_TELLING_S:
+            timeline.add(
+                Kind.ACKS, "a publisher's last acknowledgement before the gap", at_s=gap.start_s
+            )
+            text = f"its first acknowledgement after the gap: {gap.seconds:.1f} s without"
+            timeline.add(Kind.ACKS, text, at_s=gap.end_s)
+        limit = wait_limit(
+            self._timeouts,
+            has_broker_out=outcome.has_broker_out,
+            has_controller_out=outcome.has_controller_out,
+            undisturbed_s=stage.undisturbed_s,
+        )
+        timeline.add(
+            Kind.ACKS,
+            f"longest wait for an acknowledgement: {wait.seconds:.2f} s, allowed {limit}",
+            at_s=max(start_s, min(wait.at_s + acks.SLOT_S, end_s - 0.001)),
+        )
+        return ScenarioReport(
+            scenario=scenario,
+            title=title,
+            nodes=outcome.nodes,
+            start_s=start_s,
+            fault_s=outcome.fault_s,
+            end_s=end_s,
+            undisturbed_s=stage.undisturbed_s,
+            longest_wait=wait,
+            longest_gap=gap,
+            limit=limit,
+            acknowledged=load.acknowledged - acknowledged,
+            failed=load.failed - failed,
+            events=timeline.between(start_s, end_s),
+            resync=outcome.resync,
+        )
+
+    def _report(self, scenarios: tuple[ScenarioReport, ...]) -> DrillReport:
+        stage, load = self._stage, self._load
+        stage.title, stage.phase = "balance", "consumers read to the end"
+        config = consumer_config(self._cluster.bootstrap, self._timeouts, f"{self._group}-final")
+        ends = end_offsets(config, self._topic, self._plan.partitions)
+        load.consumers.drain(ends, _SILENCE_S, stage.tick)
+        load.consumers.stop(_SILENCE_S)
+        drill = Bulk(self._topic, load.streams, load.accounts)
+        reading = self._read(config, drill)
+        live = compare(load.consumers.reading, reading, read_again=load.consumers.read_again)
+        found = EMPTY.plus(balance(load.accounts, reading))
+        for bulk in self._bulks:
+            found = found.plus(balance(bulk.accounts, self._read(config, bulk)))
+        cluster = self._cluster
+        return DrillReport(
+            cluster=ClusterFacts(
+                name=cluster.name,
+                version=cluster.version,
+                brokers=len(cluster.brokers),
+                controllers=len(cluster.controllers),
+                is_combined=any(BROKER in node.roles for node in cluster.controllers),
+                timeouts=self._timeouts,
+            ),
+            plan=self._plan,
+            topic=self._topic,
+            started_at=self._started_at.isoformat(timespec="seconds"),
+            seconds=self._timeline.now_s(),
+            scenarios=scenarios,
+            course=tuple(acks.by_second(load.series)),
+            balance=found,
+            live=live,
+            checks=judge(found, live, scenarios, load.fatal_errors),
+        )
+
+    def _read(self, config: dict[str, object], bulk: Bulk) -> Reading:
+        self._stage.phase = f"reading {bulk.topic}"
+        return read_whole(
+            config,
+            bulk.topic,
+            bulk.streams,
+            end_offsets(config, bulk.topic, self._plan.partitions),
+            timeout_s=_SILENCE_S,
+            on_progress=self._stage.tick,
+        )
+
+    def _clean_up(self) -> None:
+        """Nodes first, so that what is still on its way finds somebody."""
+        try:
+            restore(self._cluster)
+        finally:
+            self._load.finish(_GIVE_UP_S)
+            self._load.consumers.stop(_GIVE_UP_S)
+            self._observer.stop()
+            if not self._plan.is_topic_kept:
+                with contextlib.suppress(EngineError):
+                    remove(_admin_config(self._cluster), self._observer.topics, self._group)

@@ -1,0 +1,240 @@
+"""What a scenario works with: the cluster, the load on it, who watches, and patience.
+
+Every wait looks for Ctrl-C and says how things stand; none is without a limit.
+"""
+
+import threading
+import time
+from collections.abc import Callable
+from typing import NamedTuple
+
+from headrace.errors import DrillError
+from headrace.kafka.cluster import Cluster
+from headrace.kafka.drill import placement
+from headrace.kafka.drill.acks import longest_wait
+from headrace.kafka.drill.clients import Config
+from headrace.kafka.drill.election import Timeouts
+from headrace.kafka.drill.load import Load
+from headrace.kafka.drill.observer import Observer, what_is_missing
+from headrace.kafka.drill.plan import Plan
+from headrace.kafka.drill.timeline import Kind, Timeline
+from headrace.kafka.layout import BROKER, HOST
+from headrace.kafka.node import RUNNING, Node
+from headrace.kafka.wire import Address
+
+_TICK_S = 0.05
+_PLACED_TIMEOUT_S = 15.0
+_NODE_TIMEOUT_S = 120.0
+_ASK_EVERY_S = 0.2
+_CALM_WAIT_S = 0.5  # longer ones without a fault: leaders have moved, or the machine is busy
+_CALM_TIMEOUT_S = 10.0
+
+
+class Status(NamedTuple):
+    """How a drill stands. `done` of `total` is for what can be counted; 0 of 0 is nothing."""
+
+    at_s: float
+    title: str
+    phase: str
+    sent: int
+    acknowledged: int
+    failed: int
+    silent_s: float  # since some publisher has heard nothing
+    done: int = 0
+    total: int = 0
+
+
+def broker_addresses(cluster: Cluster) -> dict[int, Address]:
+    """Where each broker is."""
+    return {node.id: (HOST, node.port) for node in cluster.brokers if node.port is not None}
+
+
+class Stage:
+    """Belongs to the thread that runs the drill."""
+
+    def __init__(
+        self,
+        cluster: Cluster,
+        plan: Plan,
+        timeouts: Timeouts,
+        *,
+        topic: str,
+        publisher_config: Config,
+        timeline: Timeline,
+        observer: Observer,
+        load: Load,
+        is_interrupted: Callable[[], bool],
+        on_status: Callable[[Status], None],
+    ) -> None:
+        self.cluster, self.plan, self.timeouts = cluster, plan, timeouts
+        self.topic, self.publisher_config = topic, publisher_config
+        self.timeline, self.observer, self.load = timeline, observer, load
+        self.title = self.phase = ""
+        self.undisturbed_s = 0.0  # the longest wait before the fault
+        self._is_interrupted, self._on_status = is_interrupted, on_status
+
+    def tick(self, done: int = 0, total: int = 0) -> None:
+        """Say how things stand; KeyboardInterrupt when the drill is to end."""
+        if self._is_interrupted():
+            raise KeyboardInterrupt
+        load, now_s = self.load, self.timeline.now_s()
+        last = [each.last_at_s for each in load.series if each.last_at_s is not None]
+        silent_s = max(0.0, now_s - min(last)) if last else 0.0
+        self._on_status(
+            Status(
+                now_s, self.title, self.phase, load.sent, load.acknowledged, load.failed,
+                silent_s, done, total,
+            )
+        )  # fmt: skip
+
+    def sleep(self, seconds: float) -> None:
+        """Let the load run on."""
+        deadline = time.monotonic() + seconds
+        while time.monotonic() < deadline:
+            self.tick()
+            time.sleep(_TICK_S)
+
+    def wait_until(
+        self, condition: Callable[[], bool], timeout_s: float, what: Callable[[], str]
+    ) -> None:
+        """Wait for a condition; DrillError saying `what` did not happen in time."""
+        deadline = time.monotonic() + timeout_s
+        while not condition():
+            if time.monotonic() >= deadline:
+                raise DrillError(f"{self.title}: {what()} within {timeout_s:.0f} s")
+            self.tick()
+            time.sleep(_TICK_S)
+
+    def run_aside(self, work: Callable[[], None]) -> None:
+        """Do something that blocks, and go on looking for Ctrl-C meanwhile."""
+        failures = list[BaseException]()
+
+        def run() -> None:
+            try:
+                work()
+            except BaseException as error:
+                failures.append(error)
+
+        thread = threading.Thread(target=run, name="drill-aside", daemon=True)
+        thread.start()
+        while thread.is_alive():
+            self.tick()
+            thread.join(_TICK_S)
+        if failures:
+            raise failures[0]
+
+    def await_whole(self) -> None:
+        """Wait until all nodes run and every ISR is full, as every broker sees it."""
+        self.phase = "until the cluster is whole"
+        addresses = broker_addresses(self.cluster)
+        missing = "nothing was asked yet"
+
+        def is_whole() -> bool:
+            nonlocal missing
+            absent = [node.id for node in self.cluster.nodes if node.state != RUNNING]
+            missing = f"node {absent[0]} does not run" if absent else what_is_missing(addresses)
+            if missing:
+                time.sleep(_ASK_EVERY_S)
+            return not missing
+
+        self.wait_until(
+            is_whole,
+            self.plan.whole_timeout_s,
+            lambda: f"the cluster was not whole again ({missing})",
+        )
+        self.observer.take_all_back()
+
+    def calm(self) -> None:
+        """Let the load run until waits are short again: what follows is the fault's doing."""
+        self.phase = "undisturbed"
+        deadline = time.monotonic() + _CALM_TIMEOUT_S
+        while True:
+            start_s = self.timeline.now_s()
+            self.sleep(self.plan.calm_s)
+            self.await_settled()
+            wait = longest_wait(self.load.series, start_s, self.timeline.now_s())
+            if wait.seconds <= _CALM_WAIT_S or time.monotonic() >= deadline:
+                break
+        if wait.seconds > _CALM_WAIT_S:
+            text = f"a busy machine: waits of {wait.seconds:.1f} s without any fault"
+            self.timeline.add(Kind.NOTE, text)
+        self.undisturbed_s = wait.seconds
+
+    def await_settled(self) -> None:
+        """Wait until all that was sent so far is answered for: each wait in its own scenario."""
+        self.wait_until(
+            self.load.settled_mark(),
+            self.plan.whole_timeout_s,
+            lambda: "publishers got no acknowledgements",
+        )
+
+    def place_leaders(self, *, avoid: int | None = None) -> bool:
+        """Spread the leaders of the drill's topic; whether `avoid` leads none of it now."""
+        self.phase = "placing leaders"
+        wanted = placement.spread(self.observer.partitions(self.topic), avoid=avoid)
+
+        def is_placed() -> bool:
+            view = self.observer.view
+            return all(view[key].leader == order[0] for key, order in wanted.items() if key in view)
+
+        try:
+            placement.place(next(iter(self.observer.here().values())), wanted)
+            self.wait_until(is_placed, _PLACED_TIMEOUT_S, lambda: "leaders did not move")
+        except (OSError, DrillError) as error:
+            self.timeline.add(Kind.NOTE, f"leaders stay where they are: {error}")
+        return avoid is None or self.leads(avoid) == 0
+
+    def leads(self, node: int) -> int:
+        """How many of the drill's partitions a node leads."""
+        return sum(each.leader == node for each in self.observer.partitions(self.topic))
+
+    def broker_to_hurt(self) -> Node:
+        """The broker that leads most of the drill's partitions, not the controller if possible."""
+        return max(
+            self.cluster.brokers,
+            key=lambda node: (node.id != self.observer.controller, self.leads(node.id), -node.id),
+        )
+
+    def follower_to_hurt(self) -> Node:
+        """A broker with replicas of the drill's topic, not the controller if possible."""
+        holders = {node for each in self.observer.partitions(self.topic) for node in each.replicas}
+        return max(
+            (node for node in self.cluster.brokers if node.id in holders),
+            key=lambda node: (node.id != self.observer.controller, node.id),
+        )
+
+    def await_out(self, node: Node) -> None:
+        """Wait until the cluster goes on without the node."""
+        self.phase = f"until others take over from node {node.id}"
+        timeouts = self.timeouts
+        longest_s = timeouts.broker_election_s + timeouts.controller_election_s
+        if BROKER in node.roles:
+            self.wait_until(
+                lambda: self.observer.is_out(node.id),
+                longest_s + _NODE_TIMEOUT_S,
+                lambda: f"others did not take over from node {node.id}",
+            )
+
+    def bring_back(self, node: Node) -> float:
+        """Start a node again; return how long its process took to say that it started."""
+        self.phase = f"node {node.id} starts"
+        self.timeline.add(Kind.NODE, f"node {node.id} starts", node=node.id)
+        started = time.monotonic()
+        node.launch()
+        self.run_aside(lambda: node.await_started(_NODE_TIMEOUT_S))
+        seconds = time.monotonic() - started
+        self.timeline.add(Kind.NODE, f"node {node.id} started ({seconds:.1f} s)", node=node.id)
+        return seconds
+
+
+def restore(cluster: Cluster) -> None:
+    """Let every node run again, as when the drill found them."""
+    absent = list[Node]()
+    for node in cluster.nodes:
+        if node.state == "paused":
+            node.resume()
+        elif node.state == "stopped":
+            node.launch()
+            absent.append(node)
+    for node in absent:
+        node.await_started(_NODE_TIMEOUT_S)

@@ -1,0 +1,230 @@
+"""The Java process of one node's directory: there is at most one, and anybody may find it.
+
+Invariants. A lock on the directory is taken before Java starts and inherited by it, so it is
+held as long as Java lives; Kafka's own lock comes too late, a second node writes into the live
+metadata log first. A signal goes only to the process whose number *and* start time were written
+down when it was started, or that has this directory's configuration on its command line.
+"""
+
+import atexit
+import contextlib
+import fcntl
+import json
+import os
+import signal
+import subprocess
+import time
+from collections.abc import Callable, Iterator, Mapping, Sequence
+from pathlib import Path
+from typing import Any
+
+import psutil
+
+from headrace.errors import NodeError
+from headrace.kafka import process
+
+_LOCK_FILE = ".headrace.lock"
+_RUN_FILE = "run.json"
+MAIN_CLASS = "kafka.Kafka"
+# Who merely looks whether a directory is in use holds its lock for a moment.
+_LOCK_PATIENCE_S = 1.0
+_PAUSE_S = 0.02
+# A killed process is gone at once, unless its machine is out of breath.
+_KILL_PATIENCE_S = 60.0
+_STOP_PATIENCE_S = 10.0  # until every thread of a paused one stands
+
+# Processes this one has started, by number and start time: only their parent can clear them
+# away and knows how they ended.
+_children: dict[tuple[int, float], subprocess.Popen[bytes]] = {}
+
+
+class NodeProcess:
+    """Finds, starts and signals the Java process that runs in `directory`."""
+
+    def __init__(self, directory: Path) -> None:
+        self.directory = directory
+        self.properties_file = directory / "server.properties"
+        self._run_file = directory / _RUN_FILE
+
+    @property
+    def child(self) -> subprocess.Popen[bytes] | None:
+        """The process as its parent knows it; None when another process started it."""
+        return _children.get(_key(self.facts()))
+
+    def facts(self) -> dict[str, Any]:
+        """What was written down when it was last started; empty if it never was."""
+        try:
+            found: dict[str, Any] = json.loads(self._run_file.read_text("utf-8"))
+        except (OSError, ValueError):
+            return {}
+        return found
+
+    def find(self) -> psutil.Process | None:
+        """The process that runs here now, if one does."""
+        pid, create_time = _key(self.facts())
+        child = _children.get((pid, create_time))
+        if child is not None and child.poll() is not None:
+            return None
+        if pid and (found := _process(pid)) is not None:
+            with contextlib.suppress(psutil.Error):
+                if found.create_time() == create_time:
+                    return found
+        # Whoever started it may have been killed before it wrote that down.
+        return self._search() if self._is_locked() else None
+
+    def take_lock(self) -> int:
+        """Reserve the directory and return the lock; NodeError while a node runs in it."""
+        lock = os.open(self.directory / _LOCK_FILE, os.O_RDWR | os.O_CREAT | os.O_CLOEXEC, 0o644)
+        deadline = time.monotonic() + _LOCK_PATIENCE_S
+        while not _locks(lock, fcntl.LOCK_EX):
+            if time.monotonic() >= deadline:
+                os.close(lock)
+                raise NodeError(
+                    f"another Kafka node runs in {self.directory}; "
+                    "stop it or choose another directory"
+                )
+            time.sleep(_PAUSE_S)
+        return lock
+
+    def launch(
+        self, command: Sequence[str | Path], *, lock: int, output: Path, is_tied: bool, **facts: Any
+    ) -> None:
+        """Start Java with the lock and write down who it is, with `facts`; takes the lock over."""
+        try:
+            output.unlink(missing_ok=True)
+            child = process.start(
+                command, output=output, cwd=self.directory, pass_fds=[lock], is_tied=is_tied
+            )
+        finally:
+            os.close(lock)
+        # It cannot be gone, even if it has ended: it waits for its parent, which is us.
+        facts |= {"pid": child.pid, "create_time": psutil.Process(child.pid).create_time()}
+        _children[_key(facts)] = child
+        temporary = self._run_file.with_suffix(".new")
+        temporary.write_text(json.dumps(facts), "utf-8")
+        temporary.rename(self._run_file)
+
+    def pause(self) -> bool:
+        """Let it stand still and return when it does; False when nothing runs here."""
+        found = self._send(signal.SIGSTOP)
+        return found is not None and _is_true_within(_STOP_PATIENCE_S, lambda: is_paused(found))
+
+    def resume(self) -> bool:
+        """Let it go on; False when nothing runs here."""
+        return self._send(signal.SIGCONT) is not None
+
+    def _send(self, number: signal.Signals) -> psutil.Process | None:
+        found = self.find()
+        with contextlib.suppress(psutil.NoSuchProcess), self._allowed():
+            if found is not None:
+                found.send_signal(number)  # psutil looks at the start time once more
+                return found
+        return None
+
+    def stop(self, grace_s: float) -> bool:
+        """Ask with SIGTERM, insist with SIGKILL after `grace_s`; False when that was needed."""
+        found = self.find()
+        if found is None:
+            return True
+        with contextlib.suppress(psutil.NoSuchProcess), self._allowed():
+            if grace_s > 0:
+                found.terminate()
+                found.resume()  # a paused one would not hear of it
+                if self._await_end(found, grace_s):
+                    return True
+            found.kill()
+            if not self._await_end(found, _KILL_PATIENCE_S):
+                raise NodeError(
+                    f"process {found.pid} in {self.directory} is still there "
+                    f"{_KILL_PATIENCE_S:.0f} s after SIGKILL"
+                )
+            return False
+        return True
+
+    def _await_end(self, found: psutil.Process, timeout_s: float) -> bool:
+        if (child := _children.get((found.pid, found.create_time()))) is not None:
+            try:
+                child.wait(timeout_s)
+            except subprocess.TimeoutExpired:
+                return False
+            return True
+        # Not psutil's wait: a process that its parent has not cleared away yet has ended, too.
+        return _is_true_within(timeout_s, lambda: not _lives(found))
+
+    @contextlib.contextmanager
+    def _allowed(self) -> Iterator[None]:
+        try:
+            yield
+        except psutil.AccessDenied as error:
+            raise NodeError(f"the node in {self.directory} is another user's process") from error
+
+    def _is_locked(self) -> bool:
+        try:
+            lock = os.open(self.directory / _LOCK_FILE, os.O_RDONLY | os.O_CLOEXEC)
+        except OSError:
+            return False
+        try:
+            return not _locks(lock, fcntl.LOCK_SH)
+        finally:
+            os.close(lock)
+
+    def _search(self) -> psutil.Process | None:
+        ours = {MAIN_CLASS, str(self.properties_file)}
+        for found in psutil.process_iter():
+            with contextlib.suppress(psutil.Error):
+                if ours <= {*found.cmdline()}:
+                    return found
+        return None
+
+
+@atexit.register
+def _let_go() -> None:
+    """Those that outlive us are nobody's to wait for; Python would warn of each."""
+    for child in _children.values():
+        if child.poll() is None:
+            child.returncode = 0
+
+
+def is_paused(found: psutil.Process) -> bool:
+    """Whether it was stopped by SIGSTOP."""
+    try:
+        return found.status() == psutil.STATUS_STOPPED
+    except psutil.NoSuchProcess:
+        return False
+
+
+def _key(facts: Mapping[str, Any]) -> tuple[int, float]:
+    return facts.get("pid", 0), facts.get("create_time", 0.0)
+
+
+def _process(pid: int) -> psutil.Process | None:
+    try:
+        found = psutil.Process(pid)
+    except psutil.NoSuchProcess:
+        return None
+    return found if _lives(found) else None
+
+
+def _lives(found: psutil.Process) -> bool:
+    """Whether it runs; one that only waits to be cleared away by its parent does not."""
+    try:
+        return found.is_running() and found.status() != psutil.STATUS_ZOMBIE
+    except psutil.NoSuchProcess:
+        return False
+
+
+def _is_true_within(timeout_s: float, claim: Callable[[], bool]) -> bool:
+    deadline = time.monotonic() + timeout_s
+    while not claim():
+        if time.monotonic() >= deadline:
+            return False
+        time.sleep(_PAUSE_S)
+    return True
+
+
+def _locks(descriptor: int, kind: int) -> bool:
+    try:
+        fcntl.flock(descriptor, kind | fcntl.LOCK_NB)
+    except OSError:
+        return False
+    return True

@@ -1,0 +1,321 @@
+"""The copy itself: batches from the source, in order, each record to the same partition.
+
+Only the last record of each run is asked for its delivery report: idempotence and order make it
+speak for all before it. Its offset must be the one counted to, or the session ends and the next one
+compares what has arrived.
+"""
+
+import time
+from collections.abc import Callable, Mapping
+from functools import partial
+from typing import TYPE_CHECKING, Any
+from zlib import crc32
+
+from headrace.errors import MirrorError
+from headrace.mirror.batch_size import BatchSize
+from headrace.mirror.content import HEAD, NULL, content, writable_ms
+from headrace.mirror.end import End
+from headrace.mirror.partition_copy import Mark, PartitionCopy
+from headrace.mirror.questions import first_offsets
+from headrace.mirror.reading import POLL_S
+from headrace.mirror.writer import STALL_S, ConnectionLostError, SessionFailedError, Writer, refusal
+from headrace.model import TopicPartition
+
+if TYPE_CHECKING:
+    from confluent_kafka import KafkaError, Message
+
+# Passes by itself: librdkafka goes on trying.
+_PASSING = frozenset({"_TRANSPORT", "_ALL_BROKERS_DOWN", "_TIMED_OUT", "_RESOLVE"})
+_GONE = frozenset({"UNKNOWN_TOPIC_OR_PART", "_UNKNOWN_TOPIC", "_UNKNOWN_PARTITION"})
+_PURGED = frozenset({"_PURGE_QUEUE", "_PURGE_INFLIGHT"})
+_SHORT_S = 10.0
+
+
+class Copier:
+    """One session of copying, with one consumer and one producer. Owned by one thread."""
+
+    def __init__(
+        self,
+        source: End,
+        target: End,
+        writer: Writer,
+        *,
+        is_following: bool,
+        tell_once: Callable[[str], None],
+    ) -> None:
+        self._source, self._target, self._writer = source, target, writer
+        self._is_following = is_following
+        self.copies: dict[TopicPartition, PartitionCopy] = {}
+        self._batch = BatchSize()
+        self._failure: MirrorError | SessionFailedError | None = None
+        self._has_epoch_start = False
+        self._step_bytes = 0
+        self._short: dict[TopicPartition, float] = {}  # when the end of a source is believed
+        self._tell = tell_once
+        self._consumer: Any = source.consumer(
+            {
+                "isolation.level": "read_committed",
+                "fetch.max.bytes": 52_428_800,
+                "queued.min.messages": 100_000,
+                "queued.max.messages.kbytes": 64 * 1024,
+                "fetch.wait.max.ms": 100,
+            }
+        )
+
+    @property
+    def has_changed_times(self) -> bool:
+        """Whether a record of the very first millisecond was met; see `writable_ms`."""
+        return self._has_epoch_start
+
+    def add(self, copies: Mapping[TopicPartition, PartitionCopy]) -> None:
+        """Begin with more partitions."""
+        from confluent_kafka import TopicPartition as Place
+
+        self.copies |= copies
+        wanted = [
+            Place(*place, copy.position)
+            for place, copy in copies.items()
+            if self._is_following or copy.overlap is not None or not copy.is_caught_up
+        ]
+        if wanted:
+            self._consumer.incremental_assign(wanted)
+
+    def step(self) -> int:
+        """Copy one batch; returns how many messages it had."""
+        messages = self._consumer.consume(self._batch.count, POLL_S)
+        if messages:
+            self._source.answered()
+        self._step_bytes = 0
+        runs: dict[TopicPartition, list[Message]] = {}
+        topic, number, run = None, -1, list["Message"]()
+        for message in messages:
+            if (error := message.error()) is not None:
+                # What came before it in this batch comes first.
+                self._send_all(runs)
+                runs, topic = {}, None
+                self._on_error(message, error)
+                continue
+            if message.partition() != number or message.topic() != topic:
+                topic, number = message.topic(), message.partition()
+                run = runs.setdefault(TopicPartition(topic, number), [])
+            run.append(message)
+        self._send_all(runs)
+        self._batch.seen(len(messages), self._step_bytes)
+        self.serve()
+        return len(messages)
+
+    def serve(self) -> None:
+        """Take in acknowledgements; raises what they brought to light."""
+        self._writer.serve()
+        if self._failure is not None:
+            raise self._failure
+        for place, deadline in self._short.items():
+            copy = self.copies[place]
+            if copy.overlap is not None and time.monotonic() > deadline:
+                raise MirrorError(
+                    f"{place}: the target has {copy.overlap.end} records, the source only "
+                    f"{copy.sent.target} up to its end; somebody else wrote to the target, or the "
+                    f"source lost messages. Delete topic {place.topic} at the target to copy it "
+                    "again"
+                )
+
+    def flush(self) -> None:
+        """Return when everything sent has arrived."""
+        while not all(copy.is_settled for copy in self.copies.values()):
+            self._writer.wait()
+            self.serve()
+            self.check_stalls()
+        self._writer.flush()
+
+    def check_stalls(self) -> None:
+        """Raise ConnectionLostError when an acknowledgement is overdue."""
+        now = time.monotonic()
+        for copy in self.copies.values():
+            if not copy.is_settled and now - copy.acked_at > STALL_S:
+                raise ConnectionLostError(f"{copy.place} was not acknowledged for {STALL_S:g} s")
+
+    def close(self) -> None:
+        self._consumer.close()
+
+    def _send_all(self, runs: Mapping[TopicPartition, list["Message"]]) -> None:
+        for place, messages in runs.items():
+            copy = self.copies[place]
+            is_past_end = False
+            if not self._is_following and (messages[-1].offset() or 0) >= copy.caught_up_at:
+                is_past_end = True
+                messages = [each for each in messages if _offset(each) < copy.caught_up_at]
+            if copy.overlap is not None:
+                messages = copy.pass_over(messages)
+            if messages and copy.is_probing:
+                copy.is_probing = False
+                self._send(copy, messages[:1])
+                self.flush()
+                messages = messages[1:]
+            if messages:
+                self._send(copy, messages)
+            if is_past_end:
+                self._at_end(copy, copy.caught_up_at)
+            elif copy.is_caught_up and not self._is_following:
+                self._finish(copy)
+
+    def _send(self, copy: PartitionCopy, messages: list[Any]) -> None:
+        produce, make_room = self._writer.raw.produce, self._writer.make_room
+        topic, number = copy.place
+        parts = list[bytes]()
+        last = messages[-1]
+        for message in messages:
+            key, value, headers = message.key(), message.value(), message.headers()
+            timestamp_ms = message.timestamp()[1]
+            if not timestamp_ms:
+                timestamp_ms = writable_ms(timestamp_ms)
+                self._has_epoch_start = True
+            if headers:
+                parts += content(key, value, timestamp_ms, headers)
+            else:  # the same, without a call: this is done for each message
+                key_length = NULL if key is None else len(key)
+                value_length = NULL if value is None else len(value)
+                parts.append(HEAD(key_length, value_length, timestamp_ms, 0))
+                if key:
+                    parts.append(key)
+                if value:
+                    parts.append(value)
+            on_delivery = None
+            if message is last:
+                whole = b"".join(parts)
+                mark = Mark(
+                    message.offset() + 1,
+                    copy.sent.target + len(messages),
+                    crc32(whole, copy.sent.crc),
+                )
+                if copy.is_settled:
+                    copy.acked_at = time.monotonic()
+                copy.sent = mark
+                copy.messages += len(messages)
+                copy.size_bytes += len(whole)
+                self._step_bytes += len(whole)
+                on_delivery = partial(self._delivered, copy, mark)
+            while True:
+                try:
+                    if headers is None:
+                        produce(topic, value, key, number, on_delivery, timestamp=timestamp_ms)
+                    else:
+                        produce(
+                            topic,
+                            value,
+                            key,
+                            number,
+                            on_delivery,
+                            timestamp=timestamp_ms,
+                            headers=headers,
+                        )
+                except BufferError:
+                    make_room()
+                    self.check_stalls()
+                except Exception as error:
+                    raise self._refused(copy, error) from error
+                else:
+                    break
+
+    def _refused(self, copy: PartitionCopy, error: Exception) -> Exception:
+        from confluent_kafka import KafkaException
+
+        if not isinstance(error, KafkaException):
+            return error
+        cause = error.args[0]
+        if cause.fatal() or cause.code() == cause._FATAL:
+            return SessionFailedError(cause.str())
+        return refusal(self._target, copy.place, cause)
+
+    def _delivered(
+        self, copy: PartitionCopy, mark: Mark, error: "KafkaError | None", message: Any
+    ) -> None:
+        # Raising here would end a poll in the middle; `serve` raises.
+        if error is not None:
+            if error.name() in _PURGED or self._failure is not None:
+                return
+            if error.fatal() or error.code() in (error._FATAL, error._GAPLESS_GUARANTEE):
+                self._failure = SessionFailedError(error.str())
+            else:
+                self._failure = refusal(self._target, copy.place, error)
+        elif message.offset() != mark.target - 1 and self._failure is None:
+            # Another writer, or a wrong report of a retried batch: the next session reads what
+            # lies there, compares it, and knows.
+            self._failure = SessionFailedError(
+                f"{copy.place}: a record was reported at offset {message.offset()} instead of "
+                f"{mark.target - 1}"
+            )
+        elif self._failure is None:
+            self._target.answered()
+            copy.acknowledged(mark)
+            copy.acked_at = time.monotonic()
+
+    def _on_error(self, message: "Message", error: "KafkaError") -> None:
+        topic, number = message.topic(), message.partition()
+        if topic is None or number is None or number < 0:
+            if error.name() not in _PASSING and not error.retriable():
+                raise MirrorError(f"{self._source.label}: {error.str()}")
+            return
+        copy = self.copies[TopicPartition(topic, number)]
+        if error.code() == error._PARTITION_EOF:
+            self._at_end(copy, int(message.offset() or 0))
+        elif error.code() in (error._AUTO_OFFSET_RESET, error.OFFSET_OUT_OF_RANGE):
+            self._skip_removed(copy)
+        elif error.name() in _GONE and self._is_following:
+            self._tell(f"{topic} is not at the source any more")
+        elif error.name() not in _PASSING and not error.retriable():
+            raise MirrorError(f"{self._source.label}: {copy.place}: {error.str()}")
+
+    def _at_end(self, copy: PartitionCopy, offset: int) -> None:
+        if copy.overlap is not None:
+            # A source that has just started may not tell its true end yet.
+            self._short.setdefault(copy.place, time.monotonic() + _SHORT_S)
+            return
+        copy.passed(offset)
+        if copy.is_caught_up and not self._is_following:
+            self._finish(copy)
+
+    def _skip_removed(self, copy: PartitionCopy) -> None:
+        """The source's retention was quicker than the copy: go on where the source starts."""
+        from confluent_kafka import TopicPartition as Place
+
+        start = first_offsets(self._source, [copy.place])[copy.place]
+        check_reach(copy, start)
+        if start <= copy.position:
+            raise MirrorError(
+                f"{copy.place}: the source no longer has offset {copy.position}, which it had: it "
+                f"lost messages or was made anew. Delete topic {copy.place.topic} at the target to "
+                "copy what is left"
+            )
+        copy.passed(start)
+        self._consumer.incremental_unassign([Place(*copy.place)])
+        self._consumer.incremental_assign([Place(*copy.place, start)])
+
+    def _finish(self, copy: PartitionCopy) -> None:
+        """Read no more of a partition that is complete."""
+        from confluent_kafka import TopicPartition as Place
+
+        if any((each.topic, each.partition) == copy.place for each in self._consumer.assignment()):
+            self._consumer.incremental_unassign([Place(*copy.place)])
+
+
+def _offset(message: Any) -> int:
+    return int(message.offset())
+
+
+def check_reach(copy: PartitionCopy, source_start: int) -> None:
+    """What has arrived without a note must still be at the source, to be compared."""
+    if copy.overlap is not None and source_start > copy.sent.source:
+        raise MirrorError(
+            f"{copy.place}: the source has removed messages from {copy.sent.source} to "
+            f"{source_start} since the last run was cut off, so where to go on is not known. "
+            f"Delete topic {copy.place.topic} at the target to copy it again"
+        )
+
+
+def another_writer(place: TopicPartition, expected: int, found: int) -> MirrorError:
+    """The sentence for a target that somebody else writes to."""
+    return MirrorError(
+        f"{place}: a record came to lie at offset {found} of the target instead of {expected}: "
+        f"somebody else writes to topic {place.topic} there, or another mirror does. Stop that, "
+        "delete the topic at the target and start the mirror again"
+    )

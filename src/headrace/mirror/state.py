@@ -1,0 +1,112 @@
+"""What a mirror knows of its own past, as records of the state topic.
+
+A checkpoint never claims more than the target has acknowledged; it may claim less.
+"""
+
+import json
+from collections.abc import Mapping
+from typing import Any, NamedTuple
+
+from headrace.errors import MirrorError
+from headrace.mirror.offset_map import Pair
+
+STATE_TOPIC = "headrace-mirror.internal"
+
+COPYING, FOLLOWING, DONE = "copying", "following", "done"
+
+
+class Verified(NamedTuple):
+    """Up to this target offset the target was read again, and its chain was this."""
+
+    target: int = 0
+    crc: int = 0
+
+
+class Checkpoint(NamedTuple):
+    """One partition: the first `target` visible records lie before `source`, and have arrived."""
+
+    source: int
+    target: int
+    crc: int  # the chain over all of them
+    is_clean: bool  # nothing was under way when this was written, and nothing came after it
+    verified: Verified
+    pairs: tuple[Pair, ...]
+
+
+class TopicNote(NamedTuple):
+    """One topic: whose copy it is and how far it has come."""
+
+    name: str  # the mirror's
+    source_topic_id: str
+    target_topic_id: str
+    chain: tuple[str, ...]  # ids of the clusters it came through; the source's is the last
+    phase: str
+    presets: dict[str, str]  # what the target topic had before; wins over the source's configs
+
+
+class CheckpointKey(NamedTuple):
+    source_id: str
+    topic: str
+    partition: int
+
+
+class NoteKey(NamedTuple):
+    source_id: str
+    topic: str
+
+
+Key = CheckpointKey | NoteKey
+Entry = Checkpoint | TopicNote
+
+
+class Row(NamedTuple):
+    """One record of the state topic; of two for the same key the higher revision counts."""
+
+    revision: int
+    entry: Entry
+
+
+def encode_key(key: Key) -> bytes:
+    kind = "checkpoint" if isinstance(key, CheckpointKey) else "topic"
+    return json.dumps([kind, *key]).encode()
+
+
+def encode_row(row: Row) -> bytes:
+    return json.dumps({"revision": row.revision, **_fields(row.entry)}).encode()
+
+
+def decode(key: bytes, value: bytes) -> tuple[Key, Row]:
+    """Read one record; raises MirrorError when it is none of ours."""
+    try:
+        kind, *words = json.loads(key)
+        fields: dict[str, Any] = json.loads(value)
+        revision = fields.pop("revision")
+        if kind == "checkpoint":
+            return CheckpointKey(*words), Row(revision, _checkpoint(fields))
+        if kind == "topic":
+            return NoteKey(*words), Row(revision, _note(fields))
+    except (ValueError, TypeError, KeyError) as error:
+        raise MirrorError(_foreign(key)) from error
+    raise MirrorError(_foreign(key))
+
+
+def _fields(entry: Entry) -> Mapping[str, object]:
+    return entry._asdict()
+
+
+def _checkpoint(fields: dict[str, Any]) -> Checkpoint:
+    fields["verified"] = Verified(*fields["verified"])
+    fields["pairs"] = tuple(Pair(*each) for each in fields["pairs"])
+    return Checkpoint(**fields)
+
+
+def _note(fields: dict[str, Any]) -> TopicNote:
+    fields["chain"] = tuple(fields["chain"])
+    return TopicNote(**fields)
+
+
+def _foreign(key: bytes) -> str:
+    return (
+        f"a record of {STATE_TOPIC} with the key {key[:80]!r} was not written by this version of "
+        "headrace mirror; use the version that wrote it, or delete that topic and the copies"
+    )

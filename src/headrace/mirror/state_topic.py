@@ -1,0 +1,116 @@
+"""The state topic at the target: read whole at the start, appended to since.
+
+Kafka's cleaner keeps it short. headrace's own broker compacts only its internal topics, so a log
+that has grown far beyond its entries is written anew and cut at its start, on either engine.
+"""
+
+from headrace.mirror.end import End
+from headrace.mirror.questions import (
+    create_topic,
+    delete_records,
+    end_offsets,
+    first_offsets,
+    topic_names,
+)
+from headrace.mirror.reading import Stretch, read
+from headrace.mirror.state import (
+    STATE_TOPIC,
+    Checkpoint,
+    CheckpointKey,
+    Entry,
+    Key,
+    NoteKey,
+    Row,
+    TopicNote,
+    decode,
+    encode_key,
+    encode_row,
+)
+from headrace.mirror.writer import Writer
+from headrace.model import TopicPartition
+
+_PLACE = TopicPartition(STATE_TOPIC, 0)
+_CONFIGS = {
+    "cleanup.policy": "compact,delete",  # "delete" only so that its start may be cut
+    "retention.ms": "-1",
+    "retention.bytes": "-1",
+    "max.message.bytes": "1048588",
+}
+_MOST_STALE = 20_000  # records: a second's reading
+
+
+class StateTopic:
+    """`rows` has the newest entry of each key, of every mirror that writes to this target."""
+
+    def __init__(self, end: End) -> None:
+        self._end = end
+        self.rows: dict[Key, Row] = {}
+        self._length = 0
+        self._end_offset = 0
+
+    def load(self) -> None:
+        """Read what there is; a target without the topic has seen no mirror yet."""
+        self.rows.clear()
+        if STATE_TOPIC not in topic_names(self._end):
+            return
+        start = first_offsets(self._end, [_PLACE])[_PLACE]
+        stop = end_offsets(self._end, [_PLACE])[_PLACE]
+        self._length, self._end_offset = stop - start, stop
+        for _, messages in read(self._end, {_PLACE: Stretch(start, stop)}):
+            for message in messages:
+                key, row = decode(message.key() or b"", message.value() or b"")
+                known = self.rows.get(key)
+                if known is None or row.revision >= known.revision:
+                    self.rows[key] = row
+
+    def create(self, replication_factor: int | None) -> None:
+        """Make the topic where there is none."""
+        create_topic(self._end, STATE_TOPIC, 1, replication_factor, _CONFIGS)
+
+    def note(self, source_id: str, topic: str) -> TopicNote | None:
+        row = self.rows.get(NoteKey(source_id, topic))
+        return row.entry if row and isinstance(row.entry, TopicNote) else None
+
+    def checkpoint(self, source_id: str, partition: TopicPartition) -> Checkpoint | None:
+        row = self.rows.get(CheckpointKey(source_id, *partition))
+        return row.entry if row and isinstance(row.entry, Checkpoint) else None
+
+    def notes_of(self, topic: str) -> dict[str, TopicNote]:
+        """The notes on a topic, by the cluster it came from."""
+        return {
+            key.source_id: row.entry
+            for key, row in self.rows.items()
+            if isinstance(row.entry, TopicNote) and key.topic == topic
+        }
+
+    def put(self, writer: Writer, key: Key, entry: Entry) -> None:
+        """Append a new entry; it has arrived when the writer is flushed."""
+        known = self.rows.get(key)
+        self._append(writer, key, Row(known.revision + 1 if known else 1, entry))
+
+    def remember(self, key: Key, entry: Entry) -> None:
+        """Know something that could not be written; the next entry of this key will be."""
+        known = self.rows.get(key)
+        self.rows[key] = Row(known.revision + 1 if known else 1, entry)
+
+    def shrink(self, writer: Writer, own_source_id: str) -> None:
+        """Write each entry anew and let go of what was before, if that is much."""
+        if self._length - len(self.rows) < _MOST_STALE:
+            return
+        writer.flush()
+        self.load()
+        loaded_end = self._end_offset
+        for key, row in list(self.rows.items()):
+            entry = row.entry
+            if key.source_id != own_source_id and isinstance(entry, Checkpoint):
+                # Its mirror may have gone on since: what is known may be old, so not final.
+                entry = entry._replace(is_clean=False)
+            self._append(writer, key, Row(row.revision, entry))
+        writer.flush()
+        delete_records(self._end, _PLACE, loaded_end)
+        self._length = len(self.rows)
+
+    def _append(self, writer: Writer, key: Key, row: Row) -> None:
+        self.rows[key] = row
+        self._length += 1
+        writer.send(STATE_TOPIC, 0, encode_key(key), encode_row(row))

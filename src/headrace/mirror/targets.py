@@ -1,0 +1,73 @@
+"""Topics at the target: made ready for a copy, and given their own configs after it."""
+
+from headrace.errors import MirrorError
+from headrace.mirror.end import End
+from headrace.mirror.listener import Listener
+from headrace.mirror.plan import TopicPlan, copying_configs, final_configs
+from headrace.mirror.questions import (
+    TopicFacts,
+    alter_configs,
+    create_topic,
+    grow_topic,
+    topics,
+)
+from headrace.mirror.state import COPYING, DONE, FOLLOWING, TopicNote
+from headrace.mirror.writer import MAX_MESSAGE_BYTES
+
+
+def prepare(
+    target: End, plan: TopicPlan, *, name: str, replication_factor: int | None, is_following: bool
+) -> TopicNote:
+    """Make the target topic ready to be written to; returns the note to keep of it."""
+    source, note = plan.source, plan.note
+    wanted = copying_configs(source.configs, MAX_MESSAGE_BYTES)
+    presets = dict[str, str]()
+    if plan.target is None:
+        create_topic(target, source.name, source.partition_count, replication_factor, wanted)
+    else:
+        # What somebody set on a topic before the first copy is meant to stay.
+        presets = plan.target.configs if note is None else note.presets
+        if not (note and note.phase == FOLLOWING and is_following):
+            alter_configs(target, source.name, wanted)
+        if plan.target.partition_count < source.partition_count:
+            grow_topic(target, source.name, source.partition_count)
+    made = _await_topic(target, source.name, source.partition_count)
+    is_released = note is not None and note.phase == FOLLOWING and is_following
+    return TopicNote(
+        name,
+        source.topic_id,
+        made.topic_id,
+        plan.chain,
+        FOLLOWING if is_released else COPYING,
+        presets,
+    )
+
+
+def release(
+    target: End, source: TopicFacts, note: TopicNote, listener: Listener, *, is_following: bool
+) -> TopicNote:
+    """Give a complete copy the configs of the source; returns the new note."""
+    phase = FOLLOWING if is_following else DONE
+    configs = {**source.configs, **note.presets}
+    facts = _await_topic(target, source.name, source.partition_count)
+    wanted, skipped = final_configs(configs, facts.replication_factor, phase)
+    for name, why in skipped.items():
+        listener.note(f"{source.name}: {name} is not carried over: {why}")
+    try:
+        alter_configs(target, source.name, wanted)
+    except MirrorError:
+        # One of them is refused, and with it all: find out which.
+        for name, value in wanted.items():
+            try:
+                alter_configs(target, source.name, {name: value})
+            except MirrorError as error:
+                listener.note(f"{source.name}: {name}={value} is not carried over: {error}")
+    return note._replace(phase=phase)
+
+
+def _await_topic(target: End, name: str, partitions: int) -> TopicFacts:
+    while True:
+        found = topics(target, [name]).get(name)
+        if found is not None and found.partition_count >= partitions:
+            return found
+        target.pause()

@@ -1,0 +1,66 @@
+from pathlib import Path
+
+import pytest
+
+from headrace.kafka.layout import plan
+from headrace.kafka.properties import node_properties, write_properties
+
+DATA = Path("/data")
+
+
+def properties_of(node_id, **options):
+    layout = plan("c", **options)
+    return node_properties(layout, layout.nodes[node_id - 1], DATA), layout
+
+
+def test_a_combined_node_listens_for_clients_and_controllers():
+    properties, layout = properties_of(2, brokers=3)
+    node = layout.nodes[1]
+
+    assert properties["process.roles"] == "broker,controller"
+    assert properties["node.id"] == "2"
+    assert properties["listeners"] == (
+        f"PLAINTEXT://127.0.0.1:{node.port},CONTROLLER://127.0.0.1:{node.controller_port}"
+    )
+    assert properties["advertised.listeners"] == f"PLAINTEXT://127.0.0.1:{node.port}"
+    assert properties["controller.quorum.voters"].count("@127.0.0.1:") == 3
+
+
+def test_a_pure_controller_advertises_nothing_and_a_pure_broker_does_not_vote():
+    controller, _ = properties_of(4, brokers=3, controllers=1)
+    broker, layout = properties_of(1, brokers=3, controllers=1)
+
+    assert controller["process.roles"] == "controller"
+    assert "advertised.listeners" not in controller
+    assert broker["process.roles"] == "broker"
+    assert broker["listeners"] == f"PLAINTEXT://127.0.0.1:{layout.nodes[0].port}"
+    port = layout.nodes[3].controller_port
+    assert broker["controller.quorum.voters"] == f"4@127.0.0.1:{port}"
+
+
+@pytest.mark.parametrize(
+    ("brokers", "factor", "min_isr"), [(1, "1", "1"), (2, "2", "1"), (3, "3", "2"), (4, "3", "2")]
+)
+def test_topics_have_as_many_replicas_as_there_are_brokers_up_to_three(brokers, factor, min_isr):
+    properties, _ = properties_of(1, brokers=brokers)
+
+    assert properties["default.replication.factor"] == factor
+    assert properties["min.insync.replicas"] == min_isr
+    assert properties["offsets.topic.replication.factor"] == factor
+    assert properties["transaction.state.log.min.isr"] == min_isr
+
+
+def test_topic_defaults_and_settings_reach_the_controllers_too():
+    options = {"brokers": 3, "controllers": 3, "settings": {"min.insync.replicas": "1"}}
+    broker, _ = properties_of(1, **options)
+    controller, _ = properties_of(6, **options)
+
+    for properties in (broker, controller):
+        assert properties["default.replication.factor"] == "3"
+        assert properties["min.insync.replicas"] == "1"
+
+
+def test_a_backslash_survives_javas_way_of_reading(tmp_path):
+    write_properties({"a": "x\\y", "b": "1"}, tmp_path / "p")
+
+    assert (tmp_path / "p").read_text() == "a=x\\\\y\nb=1\n"
