@@ -1,7 +1,13 @@
 import pytest
 
 from headrace.errors import DrillError
-from headrace.kafka.drill.election import SETTINGS, Timeouts, read_timeouts, wait_limit
+from headrace.kafka.drill.election import (
+    MOST_UNDISTURBED_S,
+    SETTINGS,
+    Timeouts,
+    read_timeouts,
+    wait_limit,
+)
 
 DEFAULTS = Timeouts(9.0, 2.0, 1.0, 1.0)
 
@@ -41,3 +47,10 @@ def test_a_busy_machine_is_told_and_granted() -> None:
     assert str(limit) == (
         "13.2 s (broker session 9 s + client allowance 3 s + undisturbed wait 1.2 s)"
     )
+
+
+def test_a_busy_machine_excuses_two_seconds_at_most() -> None:
+    limit = wait_limit(DEFAULTS, has_broker_out=True, has_controller_out=False, undisturbed_s=30)
+
+    assert limit.undisturbed_s == MOST_UNDISTURBED_S
+    assert limit.seconds == 9 + 3 + 2

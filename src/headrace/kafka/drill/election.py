@@ -13,6 +13,8 @@ from headrace.errors import DrillError
 # A client's share: librdkafka looks once a second for requests that went unanswered, retries
 # after a pause, refreshes its metadata and connects anew; and all share one machine here.
 CLIENT_ALLOWANCE_S = 3.0
+# A busy machine excuses this much and no more: beyond it the figures would say nothing of Kafka.
+MOST_UNDISTURBED_S = 2.0
 _WORTH_TELLING_S = 0.1
 
 SESSION = "broker.session.timeout.ms"
@@ -61,7 +63,7 @@ class WaitLimit(NamedTuple):
     broker_election_s: float
     controller_election_s: float
     client_allowance_s: float
-    undisturbed_s: float  # what a publisher waited on the same machine without any fault
+    undisturbed_s: float  # what a publisher waited on the same machine without any fault, bounded
 
     @property
     def seconds(self) -> float:
@@ -85,5 +87,5 @@ def wait_limit(
         timeouts.broker_election_s if has_broker_out else 0.0,
         timeouts.controller_election_s if has_controller_out else 0.0,
         CLIENT_ALLOWANCE_S,
-        undisturbed_s,
+        min(undisturbed_s, MOST_UNDISTURBED_S),
     )
