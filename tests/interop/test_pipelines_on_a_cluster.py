@@ -103,10 +103,10 @@ def transform_arguments(place: Place) -> Sequence[str]:
 
 
 def transformed(place: Place) -> object:
-    """Time, key and value of each, by the key and the time it was written at."""
+    """Time, key and value of each; -1 stands for a deletion, which has to be sorted too."""
     records = read_log(place.bootstrap, place.output)
     return sorted(
-        (r.timestamp_ms, r.key, None if r.value is None else json.loads(r.value)["twice"])
+        (r.timestamp_ms, r.key, -1 if r.value is None else json.loads(r.value)["twice"])
         for r in records
     )
 
@@ -114,7 +114,7 @@ def transformed(place: Place) -> object:
 def doubled(records: list[Record]) -> object:
     bad = bad_places(records)
     return sorted(
-        (r.timestamp_ms, r.key, None if r.value is None else json.loads(r.value)["reading"] * 2)
+        (r.timestamp_ms, r.key, -1 if r.value is None else json.loads(r.value)["reading"] * 2)
         for r in records
         if (r.partition, r.offset) not in bad
     )
