@@ -64,8 +64,8 @@ def fill(bootstrap: str, names: list[str], messages: int) -> None:
     producer: Any = Producer(
         {**_quiet(bootstrap), "linger.ms": 20, "queue.buffering.max.messages": 500_000}
     )
-    each = messages // len(names)
-    for name in names:
+    for index, name in enumerate(names):
+        each = messages // len(names) + (index < messages % len(names))
         producer.list_topics(name, timeout=_WAIT_S)
         for partition in range(PARTITIONS):
             share = each // PARTITIONS + (partition < each % PARTITIONS)
@@ -82,7 +82,7 @@ def fill(bootstrap: str, names: list[str], messages: int) -> None:
         raise BenchError("the source did not take the messages to copy")
     consumer = Consumer({**_quiet(bootstrap), "group.id": GROUP})
     positions = [
-        TopicPartition(name, number, each // PARTITIONS // 2 + number)
+        TopicPartition(name, number, messages // len(names) // PARTITIONS // 2 + number)
         for name in names
         for number in range(PARTITIONS)
     ]

@@ -1,7 +1,8 @@
 """The one producer of a session: idempotent, in order, and never trying twice.
 
-Kafka forgets a producer whose newest record is older than `producer.id.expiration.ms`, by the
-record's own timestamp: after a restart it takes a retried batch of old records a second time. So
+Kafka 4.3.1, killed and started again, was seen to take a retried batch of old records a second
+time: same producer, epoch and sequence. Presumably it lets producers expire by their records' own
+timestamps (`producer.id.expiration.ms`). So
 retries are put off for longer than it takes to notice that something is wrong, and the session
 ends before: the next one looks at what has arrived.
 """
