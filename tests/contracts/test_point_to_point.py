@@ -3,7 +3,8 @@
 import contextlib
 
 import pytest
-from tests.contracts.bus import Bus, assigned, numbered, poll, poll_each, values
+from confluent_kafka import ConsumerGroupState
+from tests.contracts.bus import Bus, assigned, numbered, poll, poll_each, values, wait_for
 
 PARTITIONS = 4
 
@@ -43,6 +44,15 @@ def test_a_member_without_a_partition_takes_over_when_another_leaves(
     ):
         for member in (one, other):
             member.subscribe([topic])
+
+        def are_both_in() -> bool:
+            # The first alone would hold the partition, too, until the second has joined.
+            for member in (one, other):
+                assert member.poll(0.02) is None
+            found = bus.done(bus.admin.describe_consumer_groups([group]))[0]
+            return found.state == ConsumerGroupState.STABLE and len(found.members) == 2
+
+        wait_for(are_both_in)
         shares = assigned([one, other], 0, 1)
         first, second = (one, other) if shares[0] else (other, one)
         bus.send(topic, [b"1"])
