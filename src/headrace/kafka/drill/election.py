@@ -10,7 +10,7 @@ from typing import NamedTuple
 
 from headrace.errors import DrillError
 
-# A client's share: librdkafka looks once a second for requests that went unanswered, retries
+# A client's share: librdkafka has to notice requests that went unanswered, retries
 # after a pause, refreshes its metadata and connects anew; and all share one machine here.
 CLIENT_ALLOWANCE_S = 3.0
 # A busy machine excuses this much and no more: beyond it the figures would say nothing of Kafka.
