@@ -12,7 +12,7 @@ HeadraceError
 ├── RecordError              what a producer sent cannot be appended
 │   ├── CorruptMessageError, InvalidRecordError, MessageTooLargeError
 │   ├── UnexpectedTransactionError
-│   ├── InvalidTimestampError, UndecodableRecordsError
+│   ├── InvalidTimestampError, UndecodableRecordsError, DecompressedTooLargeError
 │   └── OutOfOrderSequenceError, InvalidProducerEpochError
 ├── TopicError               a topic or partition that is not, or may not be
 │   ├── UnknownTopicError, UnknownTopicIdError, TopicExistsError, InvalidTopicError
@@ -147,6 +147,14 @@ class UnexpectedTransactionError(RecordError):
 
 class UndecodableRecordsError(RecordError):
     """The codec of the batch is unknown or its payload does not decompress."""
+
+
+class DecompressedTooLargeError(UndecodableRecordsError):
+    """Compressed records would take more memory than they may."""
+
+    def __init__(self, codec: str, limit_bytes: int) -> None:
+        super().__init__(f"{codec} data is over {limit_bytes} bytes decompressed")
+        self.codec, self.limit_bytes = codec, limit_bytes
 
 
 class MessageTooLargeError(RecordError):

@@ -3,6 +3,7 @@
 import contextlib
 import os
 import random
+import shutil
 import socket
 import struct
 import subprocess
@@ -339,3 +340,38 @@ def frame() -> Callable[..., bytes]:
 @pytest.fixture(scope="session")
 def request_schema() -> Callable[[int, int], Any]:
     return load_request_schema
+
+
+class SlowDisk:
+    """What brokers started from now on find under them: a disk that is slow, or breaks."""
+
+    def __init__(self, library: Path, monkeypatch: pytest.MonkeyPatch, failure: Path) -> None:
+        self._library, self._monkeypatch, self._failure = library, monkeypatch, failure
+
+    def slow_down(self, ms: int) -> None:
+        self._monkeypatch.setenv("LD_PRELOAD", str(self._library))
+        self._monkeypatch.setenv("SLOW_DISK_MS", str(ms))
+        self._monkeypatch.setenv("SLOW_DISK_FAILS", str(self._failure))
+
+    def break_down(self) -> None:
+        """From now on every sync fails, also of brokers that are running."""
+        self._failure.touch()
+
+    def heal(self) -> None:
+        self._failure.unlink()
+
+
+@pytest.fixture(scope="session")
+def slow_disk_library(tmp_path_factory: pytest.TempPathFactory) -> Path:
+    compiler = shutil.which("cc") or shutil.which("gcc")
+    if compiler is None:
+        pytest.skip("a slow disk needs a C compiler")
+    library = tmp_path_factory.mktemp("slow-disk") / "slow_disk.so"
+    source = Path(__file__).with_name("slow_disk.c")
+    subprocess.run([compiler, "-shared", "-fPIC", "-o", library, source, "-ldl"], check=True)
+    return library
+
+
+@pytest.fixture
+def slow_disk(slow_disk_library: Path, monkeypatch: pytest.MonkeyPatch, tmp_path: Path) -> SlowDisk:
+    return SlowDisk(slow_disk_library, monkeypatch, tmp_path / "the-disk-is-broken")

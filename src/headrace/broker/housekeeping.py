@@ -98,13 +98,15 @@ class Housekeeping:
 
     def _sweep(self) -> None:
         self._service.broker.topics.open_some()
-        self._service.sweep_idle(self._service.broker.now_ms(), _QUIET_MS)
+        self._service.sweep_idle(_QUIET_MS)
 
     def _flush_due(self) -> None:
-        """Sync logs that have had unsynced messages for flush.ms."""
+        """Sync logs that have had unsynced messages for flush.ms, or segments closed unsynced."""
         now_ms = self._service.broker.now_ms()
         dirty_since: dict[PartitionLog, int] = {}
         for log in list(self._logs.loaded()):
+            if log.has_unsynced_segments and log.sync_failure is None:
+                self._service.sync.wait(log, _ignore)
             if log.config.flush_ms == LONG_MAX or log.recovery_point >= log.log_end_offset:
                 continue
             since = dirty_since[log] = self._dirty_since.get(log, now_ms)

@@ -22,6 +22,7 @@ from headrace.broker.server import Server
 from headrace.cli import EXIT_FAILED
 from headrace.cli.serve import ServeOptions
 from headrace.errors import ConfigError
+from headrace.log.files import raise_open_files_limit
 from headrace.records.scan import IS_NATIVE
 from headrace.settings.broker_settings import BrokerSettings
 
@@ -73,6 +74,11 @@ def serve(options: ServeOptions, settings: BrokerSettings, data_dir: Path) -> in
     set_up_logging(options.log_format, options.log_level)
     for warning in settings.warnings:
         _log.warning("%s", warning)
+    before, now = raise_open_files_limit()
+    if now != before:
+        _log.info(
+            "open files: limit raised from %d to %d, the most this user may have", before, now
+        )
     with asyncio.Runner(loop_factory=uvloop.new_event_loop) as runner:
         return runner.run(_serve(settings, data_dir))
 

@@ -14,10 +14,10 @@ from typing import NamedTuple
 from uuid import UUID, uuid4
 
 from headrace.config import LogConfig
-from headrace.errors import ConfigError, StorageError, StorageWriteError
+from headrace.errors import ConfigError, HeadraceError, StorageError, StorageWriteError
 from headrace.log import checkpoints
 from headrace.log.checkpoint_writer import CheckpointWriter
-from headrace.log.files import FileCache, sync_directory
+from headrace.log.files import FileCache, sync_directory, sync_filesystem
 from headrace.log.index_cache import IndexCache
 from headrace.log.loading import Opening, create_partition, open_partition
 from headrace.log.lock import DirectoryLock
@@ -72,6 +72,7 @@ class LogDirectory:
         # must not inherit their offsets after a crash.
         self._deleted: set[TopicPartition] = set()
         self._checkpoints = CheckpointWriter(path)
+        self._failed_syncs: set[str] = set()  # whose last life ended with a failed sync
         self._opened_ms = 0
         self._syncs_each = True
         self._lock: DirectoryLock | None = None
@@ -122,7 +123,8 @@ class LogDirectory:
         for offsets in (self._recovery_points, self._log_start_offsets, self._cleaner_offsets):
             for gone in [name for name in offsets if str(name) not in names]:
                 del offsets[gone]
-        self.was_clean = checkpoints.take_clean_shutdown(self.path)
+        self._failed_syncs = checkpoints.read_failed_syncs(self.path)
+        self.was_clean = checkpoints.take_clean_shutdown(self.path) and not self._failed_syncs
         for name in names:
             if is_deleted_directory(name):
                 shutil.rmtree(self.path / name, ignore_errors=True)
@@ -135,10 +137,11 @@ class LogDirectory:
             if on_progress is not None:
                 on_progress(done, len(found))
         if not self._syncs_each:
-            os.sync()
+            sync_filesystem(self.path)
             self._syncs_each = True
         if found:
             self.checkpoint()
+        checkpoints.clear_failed_syncs(self.path)
         return OpenReport(self.was_clean, repairs, len(found))
 
     def _check_meta_properties(self) -> bool:
@@ -243,6 +246,7 @@ class LogDirectory:
             cleaner_offset=self._cleaner_offsets.get(name, 0),
             was_clean=self.was_clean,
             syncs=self._syncs_each,
+            rewrites=str(name) in self._failed_syncs,
             repairs=repairs,
         )
         is_new = not directory.is_dir()
@@ -281,8 +285,6 @@ class LogDirectory:
             for segment in log.segments:
                 segment.file.close()
                 self._indexes.release(segment.index)
-            for _, cached in log.unsynced_files:
-                cached.close()
         self._recovery_points.pop(name, None)
         self._log_start_offsets.pop(name, None)
         self._cleaner_offsets.pop(name, None)
@@ -335,21 +337,41 @@ class LogDirectory:
         return self._checkpoints.prepare(files)
 
     def close(self, now_ms: int) -> None:
-        """Stop cleanly: every file as Kafka would leave it and on disk, then the marker."""
+        """Stop cleanly: every file as Kafka would leave it and on disk, then the marker.
+
+        Where a sync failed, now or before, there is no marker: the next start reads the
+        logs behind their recovery points anew. The first failure is raised at the end.
+        """
         if self._lock is None:
             return
+        failures: list[HeadraceError] = []
         try:
-            changed = [log for log in self._logs.values() if log.needs_sync]
-            syncs_all = len(changed) >= _SYNC_ALL_FROM
-            for log in self._logs.values():
-                log.close(is_synced=not syncs_all)
+            logs = self._logs.values()
+            syncs_all = sum([log.needs_sync for log in logs]) >= _SYNC_ALL_FROM
+            before = {name: log.recovery_point for name, log in self._logs.items()}
+            for log in logs:
+                try:
+                    log.close(is_synced=not syncs_all)
+                except StorageWriteError as error:
+                    failures.append(error)
             if syncs_all:
-                os.sync()
+                self._sync_all(before, failures)
+            is_proven = not failures and all([log.sync_failure is None for log in logs])
             self._prepare_files()()
-            try:
+            if is_proven:
                 checkpoints.write_clean_shutdown(self.path)
-            except OSError as error:
-                raise StorageWriteError(self.path, error) from error
+        except OSError as error:
+            failures.append(StorageWriteError(self.path, error))
         finally:
             self._logs.clear()
             self._release()
+        if failures:
+            raise failures[0]
+
+    def _sync_all(self, before: dict[TopicPartition, int], failures: list[HeadraceError]) -> None:
+        try:
+            sync_filesystem(self.path)
+        except OSError as error:
+            failures.append(StorageWriteError(self.path, error))
+            for name, log in self._logs.items():
+                log.recovery_point = before[name]

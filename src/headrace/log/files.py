@@ -4,6 +4,7 @@ Invariant: a descriptor is closed when nothing refers to its `OpenFile` any more
 reader that holds one may go on after the cache let it go or the file was deleted.
 """
 
+import ctypes
 import os
 import resource
 from collections import deque
@@ -24,11 +25,29 @@ class OpenFile:
         self.path = path
         self.fd = os.open(path, flags | os.O_CLOEXEC, 0o644)
 
+    def sync(self) -> None:
+        """Make what was written to it survive a power cut."""
+        os.fdatasync(self.fd)
+
     def __del__(self) -> None:
         if self.fd >= 0:
             # Nothing can be done about a failing close here; data is synced by then.
             with suppress(OSError):
                 os.close(self.fd)
+
+
+class NamedFile:
+    """A file or directory that is opened only while it is synced: there may be thousands."""
+
+    __slots__ = ("path",)
+
+    def __init__(self, path: Path) -> None:
+        self.path = path
+
+    def sync(self) -> None:
+        """As `OpenFile.sync`; a file that was deleted meanwhile needs none."""
+        with suppress(FileNotFoundError):
+            sync_file(self.path)
 
 
 class CachedFile:
@@ -91,6 +110,15 @@ class FileCache:
                 candidate.file = None
 
 
+def raise_open_files_limit() -> tuple[int, int]:
+    """Let the process open all the files it may, as Java's does; (limit before, limit now)."""
+    soft, hard = resource.getrlimit(resource.RLIMIT_NOFILE)
+    if soft != hard:
+        with suppress(OSError, ValueError):
+            resource.setrlimit(resource.RLIMIT_NOFILE, (hard, hard))
+    return soft, resource.getrlimit(resource.RLIMIT_NOFILE)[0]
+
+
 def default_open_files() -> int:
     """Half of what the process may open: connections need the other half."""
     soft, _ = resource.getrlimit(resource.RLIMIT_NOFILE)
@@ -146,6 +174,21 @@ def sync_file(path: Path) -> None:
     fd = os.open(path, os.O_RDONLY | os.O_CLOEXEC)
     try:
         os.fdatasync(fd)
+    finally:
+        os.close(fd)
+
+
+def sync_filesystem(path: Path) -> None:
+    """Make all that was written to the filesystem of `path` survive a power cut, or raise.
+
+    syncfs(2), not sync(2): that one has no way to tell of a failure.
+    """
+    fd = os.open(path, os.O_RDONLY | os.O_CLOEXEC)
+    try:
+        libc = ctypes.CDLL(None, use_errno=True)
+        if libc.syncfs(fd) < 0:
+            number = ctypes.get_errno()
+            raise OSError(number, os.strerror(number), str(path))
     finally:
         os.close(fd)
 

@@ -37,6 +37,7 @@ class Opening:
     cleaner_offset: int = 0
     was_clean: bool = True
     syncs: bool = True  # False: the caller syncs everything after recovery
+    rewrites: bool = False  # what is read must be written again: its last sync failed
     repairs: list[str] = field(default_factory=list)  # one sentence each; filled here
 
 
@@ -111,6 +112,7 @@ def open_partition(
             now_ms=opening.now_ms,
             expiration_ms=opening.producer_expiration_ms,
             syncs=opening.syncs,
+            rewrites=opening.rewrites,
             repairs=repairs,
         )
         opening.recovery_point = segments[-1].end_offset

@@ -5,6 +5,7 @@ file; whatever lies below it can be read, whatever was staged and not committed 
 A commit that fails leaves log, files and producer state as they were before it.
 """
 
+import errno
 import os
 from bisect import bisect_right
 from operator import attrgetter
@@ -20,13 +21,19 @@ from headrace.errors import (
     StorageWriteError,
 )
 from headrace.log import producer_lookup, retention, rolling, time_lookup, truncation
-from headrace.log.files import CachedFile, FileCache, OpenFile
+from headrace.log.files import FileCache, NamedFile, OpenFile
 from headrace.log.index_cache import IndexCache
 from headrace.log.leader_epochs import LeaderEpochs
 from headrace.log.producer_state import ProducerBatch, ProducerStates
 from headrace.log.segment import BatchFacts, Segment
 from headrace.log.segment_check import checked_end, load_index, locate
-from headrace.records.batch import NO_TIMESTAMP, BatchHeader, stamp, stamp_append_time
+from headrace.records.batch import (
+    NO_TIMESTAMP,
+    BatchHeader,
+    crc_is_valid,
+    stamp,
+    stamp_append_time,
+)
 
 _MAX_HINTS = 16
 _OFFSET_BYTES = 8
@@ -59,7 +66,7 @@ class PartitionLog:
         "_staged_max_timestamp", "cleaner_offset", "directory", "doomed", "epochs", "files",
         "indexes", "leader_epoch", "log_end_offset", "log_start_offset", "partition",
         "producer_expiration_ms", "producers", "recovery_point", "segments", "snapshot_offset",
-        "topic", "topic_id", "unsynced_files",
+        "sync_failure", "topic", "topic_id", "unsynced_files",
     )  # fmt: skip
 
     def __init__(
@@ -96,8 +103,11 @@ class PartitionLog:
         self.producer_expiration_ms = producer_expiration_ms
         self.cleaner_offset = cleaner_offset  # compaction has been through all below it
         self.doomed: list[tuple[int, Path]] = []  # (when to remove it, renamed file)
-        # (offset, file): a sync up to `offset` must cover `file`. Kept by log.rolling.
-        self.unsynced_files: list[tuple[int, CachedFile]] = []
+        # A sync up to this offset must cover the file or directory. Kept by log.rolling.
+        self.unsynced_files: dict[Path, int] = {}
+        # Of the fdatasync that failed: what was written before it may be lost, so that the
+        # log takes no more until a restart has read it anew.
+        self.sync_failure: StorageWriteError | None = None
         self._staged: list[memoryview] = []
         self._facts: list[BatchFacts] = []
         self._staged_bytes = 0
@@ -184,6 +194,14 @@ class PartitionLog:
             if not producer_lookup.complete_entry(self, producer_id):
                 raise
             return self.producers.check(producer_id, epoch, sequence, delta)
+
+    def check_staged(self) -> None:
+        """For debugging: every staged batch still is what was checked, else none is written."""
+        for batch in self._staged:
+            if not crc_is_valid(batch):
+                self.discard()
+                reason = "invariant broken: a batch changed between its check and its write"
+                raise StorageWriteError(self.directory, OSError(errno.EFAULT, reason))
 
     def commit(self, now_ms: int) -> int:
         """Write all staged batches, all or none; the new log end offset.
@@ -322,8 +340,8 @@ class PartitionLog:
 
     # -- durability ------------------------------------------------------------------------
 
-    def unsynced(self) -> tuple[list[OpenFile], int]:
-        """The files whose fdatasync makes all below the returned offset survive a power cut.
+    def unsynced(self) -> tuple[list[OpenFile | NamedFile], int]:
+        """The files whose sync makes all below the returned offset survive a power cut.
 
         Directories are among them when files in them are new. Safe to sync in a thread.
         """
@@ -332,6 +350,11 @@ class PartitionLog:
     @property
     def needs_sync(self) -> bool:
         return self.log_end_offset > self.recovery_point or bool(self.unsynced_files)
+
+    @property
+    def has_unsynced_segments(self) -> bool:
+        """Whether a closed segment waits for its sync; Kafka begins one at every roll."""
+        return self.recovery_point < self.segments[-1].base_offset
 
     def mark_synced(self, offset: int) -> None:
         """What `unsynced` returned with this offset is on disk."""

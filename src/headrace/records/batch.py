@@ -36,6 +36,7 @@ _ATTRIBUTES = struct.Struct(">h")
 _TIMESTAMP = struct.Struct(">q")
 _CRC_AT = 17
 _ATTRIBUTES_AT = 21
+ATTRIBUTES_LOW_AT = 22  # the byte of them that holds the codec
 _MAX_TIMESTAMP_AT = 35
 
 
