@@ -41,3 +41,12 @@ fsync(int fd)
         real = (Sync)dlsym(RTLD_NEXT, "fsync");
     return suffer() < 0 ? -1 : real(fd);
 }
+
+int
+syncfs(int fd)
+{
+    static Sync real;
+    if (real == NULL)
+        real = (Sync)dlsym(RTLD_NEXT, "syncfs");
+    return suffer() < 0 ? -1 : real(fd);
+}
