@@ -81,7 +81,7 @@ DIFFERENCES = (
     ),
     Difference(
         "topics that a pattern matches later",
-        "are given with the next heartbeat (KIP-848)",
+        "are looked for when the next heartbeat comes, and given with the one after (KIP-848)",
         "are looked for at most every 10 s",
         "only new names are matched, so nobody has to be spared",
     ),

@@ -10,8 +10,8 @@ from typing import Protocol
 
 from headrace.errors import InvalidRegexError
 
-# Names matched in one go, about a millisecond's worth: others are served in between.
-NAMES_AT_ONCE = 500
+# Names matched in one go, one or two milliseconds' worth: others are served in between.
+NAMES_AT_ONCE = 200
 
 # The faults that RE2 names, as the Java port names them, which clients of Kafka are told.
 _KAFKAS_WORDS = {
