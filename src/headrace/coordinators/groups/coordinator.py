@@ -268,7 +268,9 @@ class GroupCoordinator(GroupRegistry):
         elif outcome.records:
             decision.on_written = on_written
         else:
-            self._settle(group)
+            self.note(group)
+            if group.resolution.in_use:
+                self._settle(group)
         return decision
 
     def _settle(self, group: ConsumerGroup) -> None:

@@ -30,6 +30,7 @@ class Resolution:
 
     def __init__(self, state: GroupState) -> None:
         self._state = state
+        self.in_use = state.regex_counts  # for those in a hurry: mostly there are none
         self._matcher = TopicMatcher()
         self._searching: Search | None = None
         self._looked_at: int | None = None  # generation of the topics
@@ -42,7 +43,7 @@ class Resolution:
         """Whether there is an expression to resolve, or topics to hold against them."""
         state = self._state
         return (
-            bool(state.regex_counts)
+            bool(self.in_use)
             and self._searching is None
             and (
                 self._looked_at != topics.generation
