@@ -36,7 +36,8 @@ DIFFERENCES = (
     ),
     Difference(
         "users and access rules",
-        "none: no TLS, SASL, ACLs or quotas, so it binds 127.0.0.1 unless told `--allow-public`",
+        "none: no TLS, SASL, ACLs or quotas, so it binds 127.0.0.1 unless told `--allow-public`; "
+        "settings that ask for them stop the start, and are refused at run time",
         "all of them",
         "work to come",
     ),
@@ -71,6 +72,19 @@ DIFFERENCES = (
         "the refusal is the same, its sentence says more",
     ),
     Difference("share groups", "not yet", "yes", "work to come"),
+    Difference(
+        "features (`kafka-features describe`)",
+        "`metadata.version` and `group.version`, at Kafka 4.3's levels",
+        "also `transaction.version`, `share.version`, `streams.version`, `kraft.version` and "
+        "`eligible.leader.replicas.version`",
+        "only what is there may be promised; clients fall back where a feature is not listed",
+    ),
+    Difference(
+        "topics that a pattern matches later",
+        "are looked for when the next heartbeat comes, and given with the one after (KIP-848)",
+        "are looked for at most every 10 s",
+        "only new names are matched, so nobody has to be spared",
+    ),
     Difference(
         "a new group",
         "is served at once: `group.initial.rebalance.delay.ms` is 0 by default",

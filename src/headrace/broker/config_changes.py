@@ -13,7 +13,7 @@ from headrace.broker import loggers
 from headrace.broker.state import Broker
 from headrace.broker.topic_names import check_topic_name
 from headrace.errors import InvalidConfigError, RequestError, UnknownTopicError
-from headrace.settings import catalogue, rules
+from headrace.settings import catalogue, rules, security
 from headrace.settings.catalogue import ConfigType, Setting, find_broker_setting
 from headrace.settings.dynamic import DynamicConfigs
 from headrace.settings.values import show, split_list
@@ -148,6 +148,7 @@ def _broker(broker: Broker, name: str) -> _Resource:
 
     def apply(new: Overrides, validate_only: bool) -> None:
         rules.check_broker_update(new, is_default=not name)
+        security.refuse_at_run_time(key for key in new if new[key] != overrides.get(key))
         if not validate_only and new != overrides:
             _replace(overrides, new)
             _store(broker, dynamic)

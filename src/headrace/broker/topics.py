@@ -6,7 +6,7 @@ A topic costs one row until a partition of it is used; then `LogDirectory` makes
 
 import logging
 from collections import deque
-from collections.abc import Callable, Iterable, Mapping, Sequence
+from collections.abc import Callable, Collection, Iterable, Mapping, Sequence
 from contextlib import suppress
 from pathlib import Path
 from uuid import UUID
@@ -96,6 +96,10 @@ class Topics:
             return self._by_id[topic_id]
         except KeyError:
             raise UnknownTopicIdError(topic_id) from None
+
+    def names(self) -> Collection[str]:
+        """Return the names of all topics, in no order."""
+        return self._by_name.keys()
 
     def all(self) -> list[Topic]:
         """Return all topics, by name."""

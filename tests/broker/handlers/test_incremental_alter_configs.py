@@ -153,6 +153,21 @@ def test_validate_only_changes_nothing(broker: Broker, alter: Any) -> None:
             "Cannot update these configs at default cluster level, broker id must be specified: "
             "[sasl.jaas.config]",
         ),
+        (
+            BROKER,
+            NODE,
+            ("ssl.client.auth", SET, "required"),
+            42,
+            "These settings would not be honoured, because there is no TLS, SASL, authorizer or "
+            "policy in headrace yet: [ssl.client.auth]",
+        ),
+        (
+            BROKER,
+            NODE,
+            ("authorizer.class.name", SET, "x"),
+            42,
+            "Cannot update these configs dynamically: [authorizer.class.name]",
+        ),
         (GROUP, "g", ("no.such", SET, "1"), 40, "Unknown group config name: no.such"),
         (
             CLIENT_METRICS,

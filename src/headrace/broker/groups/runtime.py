@@ -12,6 +12,7 @@ from typing import Any, TypeVar
 from headrace.broker.clock import Clock, Timer
 from headrace.broker.groups.loader import Loader
 from headrace.broker.groups.offsets_topic import OffsetsTopic, Storage
+from headrace.broker.groups.searches import Searches
 from headrace.broker.groups.surroundings import surroundings_of
 from headrace.broker.topic_names import GROUP_METADATA_TOPIC
 from headrace.broker.topics import Topics
@@ -68,6 +69,7 @@ class Groups:
 
     def _begin(self) -> None:
         self.coordinator = GroupCoordinator(self._surroundings)
+        self._searches = Searches(self.coordinator, self.clock, self.carry_out_soon)
         self._loader = Loader(self.coordinator, self.offsets_topic, self.clock, self.carry_out_soon)
         # Asked at every heartbeat, so without a step in between.
         self.is_ready = self._loader.is_ready
@@ -144,6 +146,8 @@ class Groups:
         """Write and apply now; answer, and call `done`, when the disk has it."""
         if not decision.records:
             decision.on_written()
+            if self.coordinator.has_searches_due:
+                self._searches.start_those_due()
             self._answer(decision, None, done)
             return
         try:
@@ -155,6 +159,8 @@ class Groups:
         decision.on_written()
         self._count(decision.records)
         self._keep_time()
+        if self.coordinator.has_searches_due:
+            self._searches.start_those_due()
 
         def on_disk(failure: StorageWriteError | None) -> None:
             if failure is None:
@@ -255,6 +261,7 @@ class Groups:
         """Forget what groups have read of it; without their own topic, forget the groups."""
         if topic.name == GROUP_METADATA_TOPIC:
             self._release(CoordinatorNotAvailableError("The groups' topic was deleted."))
+            self._searches.stop()
             self._begin()
             return
         for decision in forget_topic(self.coordinator, topic.name, self.clock.steady_ms()):
@@ -263,6 +270,7 @@ class Groups:
     def drain(self) -> None:
         """The broker stops: send those who wait away, to come back when it is there again."""
         self._is_draining = True
+        self._searches.stop()
         self._release(_stopping())
 
     def _release(self, error: GroupError) -> None:
