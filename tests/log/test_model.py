@@ -181,7 +181,7 @@ class LogMachine(RuleBasedStateMachine):
     @rule()
     def sync(self) -> None:
         files, offset = self.log.unsynced()
-        assert all(file.fd >= 0 for file in files)
+        assert all(file.path.exists() for file in files)
         self.log.mark_synced(offset)
         self.synced = self.log.recovery_point
 

@@ -18,6 +18,8 @@ _CODES: dict[type[errors.HeadraceError], ErrorCode] = {
     errors.InvalidRecordError: ErrorCode.invalid_record,
     errors.UnexpectedTransactionError: ErrorCode.transactional_id_authorization_failed,
     errors.UndecodableRecordsError: ErrorCode.unknown_server_error,
+    # Java's producer splits such a batch and tries again.
+    errors.DecompressedTooLargeError: ErrorCode.message_too_large,
     errors.MessageTooLargeError: ErrorCode.message_too_large,
     errors.InvalidTimestampError: ErrorCode.invalid_timestamp,
     errors.OutOfOrderSequenceError: ErrorCode.out_of_order_sequence_number,
