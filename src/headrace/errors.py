@@ -10,9 +10,10 @@ HeadraceError
 │   ├── DirectoryInUseError
 │   └── StorageWriteError
 ├── RecordError              what a producer sent cannot be appended
-│   ├── CorruptMessageError, InvalidRecordError, MessageTooLargeError
+│   ├── CorruptMessageError, InvalidRecordError, InvalidTimestampError
+│   ├── MessageTooLargeError, BatchTooLargeError
 │   ├── UnexpectedTransactionError
-│   ├── InvalidTimestampError, UndecodableRecordsError
+│   ├── UndecodableRecordsError, UnsupportedCompressionError
 │   └── OutOfOrderSequenceError, InvalidProducerEpochError
 ├── TopicError               a topic or partition that is not, or may not be
 │   ├── UnknownTopicError, UnknownTopicIdError, TopicExistsError, InvalidTopicError
@@ -43,6 +44,7 @@ HeadraceError
 └── WireError                bytes that break the wire format; the connection is closed
 """
 
+from collections.abc import Sequence
 from pathlib import Path
 from uuid import UUID
 
@@ -134,11 +136,14 @@ class CorruptMessageError(RecordError):
 
 
 class InvalidRecordError(RecordError):
-    """The batch is whole, but its content breaks a rule; which record, if one is to blame."""
+    """The batch is whole, but its content breaks a rule.
 
-    def __init__(self, reason: str, record_index: int = -1) -> None:
+    `record_errors`: (index in the batch, why) of the records to blame, when others are good.
+    """
+
+    def __init__(self, reason: str, record_errors: Sequence[tuple[int, str]] = ()) -> None:
         super().__init__(reason)
-        self.record_index = record_index
+        self.record_errors = record_errors
 
 
 class UnexpectedTransactionError(RecordError):
@@ -149,6 +154,10 @@ class UndecodableRecordsError(RecordError):
     """The codec of the batch is unknown or its payload does not decompress."""
 
 
+class UnsupportedCompressionError(RecordError):
+    """The codec of the batch is not for the version of the request that brought it."""
+
+
 class MessageTooLargeError(RecordError):
     """The batch is larger than `max.message.bytes`."""
 
@@ -157,13 +166,23 @@ class MessageTooLargeError(RecordError):
         self.size, self.limit = size, limit
 
 
-class InvalidTimestampError(RecordError):
-    """The timestamp lies further from the clock than the topic allows."""
+class BatchTooLargeError(RecordError):
+    """The batch is larger than a segment may be."""
 
-    def __init__(self, timestamp: int, earliest: int, latest: int) -> None:
-        super().__init__(f"timestamp {timestamp} is outside [{earliest}, {latest}]")
-        self.timestamp, self.earliest, self.latest = timestamp, earliest, latest
-        self.record_index = -1
+    def __init__(self, size: int, limit: int) -> None:
+        super().__init__(f"batch of {size} bytes is over segment.bytes={limit}")
+        self.size, self.limit = size, limit
+
+
+class InvalidTimestampError(RecordError):
+    """Timestamps lie further from the clock than the topic allows, or are not the client's to set.
+
+    `record_errors`: (index in the batch, why) of the records to blame.
+    """
+
+    def __init__(self, reason: str, record_errors: Sequence[tuple[int, str]] = ()) -> None:
+        super().__init__(reason)
+        self.record_errors = record_errors
 
 
 class OutOfOrderSequenceError(RecordError):

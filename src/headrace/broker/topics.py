@@ -203,6 +203,7 @@ class Topics:
         """Let all open logs follow the broker's settings after these have changed."""
         self._log_configs.clear()
         self.generation += 1
+        self._logs.keep_producers_for(self._settings.int("producer.id.expiration.ms"))
         self._apply_configs()
 
     def prepare_checkpoint(self) -> Callable[[], None]:

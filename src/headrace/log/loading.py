@@ -15,7 +15,11 @@ from headrace.log.leader_epochs import LeaderEpochs
 from headrace.log.leftovers import clear_leftovers
 from headrace.log.names import LOG_SUFFIX, parse_segment_file
 from headrace.log.partition_log import PartitionLog
-from headrace.log.producer_rebuild import load_producers, remove_stray_snapshots
+from headrace.log.producer_rebuild import (
+    forget_silent,
+    load_producers,
+    remove_stray_snapshots,
+)
 from headrace.log.producer_snapshot import snapshot_offsets
 from headrace.log.producer_state import ProducerStates
 from headrace.log.scanner import scan_file
@@ -98,7 +102,6 @@ def open_partition(
             segments,
             segments[-1].end_offset,
             opening.now_ms,
-            opening.producer_expiration_ms,
             repairs,
         )
     else:
@@ -109,7 +112,6 @@ def open_partition(
             epochs,
             is_compacted=config.is_compacted,
             now_ms=opening.now_ms,
-            expiration_ms=opening.producer_expiration_ms,
             syncs=opening.syncs,
             repairs=repairs,
         )
@@ -136,6 +138,7 @@ def _build(
 ) -> PartitionLog:
     end_offset = segments[-1].end_offset
     rolling.activate(segments[-1], config.segment_jitter_ms, config.segment_ms)
+    forget_silent(producers, opening.now_ms, opening.producer_expiration_ms)
     return PartitionLog(
         directory,
         topic,

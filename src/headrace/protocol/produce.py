@@ -1,6 +1,7 @@
 """Produce (0), v3-13, by hand: requests are read in place, batches are never copied.
 
 v5   log_start_offset in the answer
+v7   zstd may be used
 v8   record errors and an error message in the answer
 v9   flexible encoding
 v13  topics by id (KIP-516)
@@ -8,6 +9,7 @@ v13  topics by id (KIP-516)
 v10 to v12 differ only in tagged fields and in what transactions may do.
 """
 
+from collections.abc import Sequence
 from struct import Struct
 from typing import NamedTuple
 
@@ -26,6 +28,7 @@ from headrace.protocol.primitives import (
     write_string,
 )
 
+ZSTD_FROM = 7
 FLEXIBLE_FROM = 9
 TOPIC_IDS_FROM = 13
 _ID_SIZE = 16
@@ -56,7 +59,7 @@ class ProduceRequest(NamedTuple):
 
 
 class PartitionResult(NamedTuple):
-    """What became of one partition's batch."""
+    """What became of one partition's batch. `record_errors`: (index in the batch, why)."""
 
     partition: int
     error_code: int = 0
@@ -64,7 +67,7 @@ class PartitionResult(NamedTuple):
     log_append_time: int = -1
     log_start_offset: int = -1
     error_message: str | None = None
-    record_index: int = -1
+    record_errors: Sequence[tuple[int, str]] = ()
 
 
 def read_request(buffer: Buffer, position: int, end: int, version: int) -> ProduceRequest:
@@ -144,13 +147,27 @@ def _write_result(out: bytearray, version: int, result: PartitionResult) -> None
     if result.error_message is None:
         out += NO_ERRORS_V9 if is_flexible else NO_ERRORS_V8
     else:
-        message = write_string(result.error_message.encode(), is_compact=is_flexible)
-        has_record = result.record_index >= 0
-        out += write_array_length(int(has_record), is_compact=is_flexible)
-        if has_record:
-            out += INT32.pack(result.record_index) + message
-            if is_flexible:
-                out += b"\0"
-        out += message
+        _write_record_errors(out, result.record_errors, is_flexible)
+        out += write_string(result.error_message.encode(), is_compact=is_flexible)
     if is_flexible:
         out += b"\0"
+
+
+def _write_record_errors(
+    out: bytearray, errors: Sequence[tuple[int, str]], is_flexible: bool
+) -> None:
+    """There may be thousands, and as a rule all have the same reason: it is encoded once."""
+    out += write_array_length(len(errors), is_compact=is_flexible)
+    pack = INT32.pack
+    reason = b""
+    text: str | None = None
+    pieces: list[bytes] = []
+    for index, why in errors:
+        if why is not text:
+            text = why
+            reason = write_string(why.encode(), is_compact=is_flexible)
+            if is_flexible:
+                reason += b"\0"
+        pieces.append(pack(index))
+        pieces.append(reason)
+    out += b"".join(pieces)

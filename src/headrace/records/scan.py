@@ -2,8 +2,12 @@
 
 try:
     from headrace.records._scan import (
+        BAD_RECORDS,
         CORRUPT,
         INVALID,
+        MAX_TIMESTAMP,
+        NO_KEY,
+        TIME_OUT_OF_RANGE,
         check_batch,
         check_records,
         find_batch,
@@ -13,8 +17,12 @@ try:
     IS_NATIVE = True
 except ImportError:
     from headrace.records.scan_fallback import (
+        BAD_RECORDS,
         CORRUPT,
         INVALID,
+        MAX_TIMESTAMP,
+        NO_KEY,
+        TIME_OUT_OF_RANGE,
         check_batch,
         check_records,
         find_batch,
@@ -24,9 +32,13 @@ except ImportError:
     IS_NATIVE = False
 
 __all__ = [
+    "BAD_RECORDS",
     "CORRUPT",
     "INVALID",
     "IS_NATIVE",
+    "MAX_TIMESTAMP",
+    "NO_KEY",
+    "TIME_OUT_OF_RANGE",
     "check_batch",
     "check_records",
     "find_batch",

@@ -24,7 +24,6 @@ from headrace.broker.receive_buffer import ReceiveBuffer
 from headrace.errors import (
     HeadraceError,
     InvalidRecordError,
-    InvalidTimestampError,
     UnexpectedTransactionError,
     WireError,
 )
@@ -33,7 +32,6 @@ from headrace.protocol import produce
 from headrace.protocol.headers import RequestHeader
 from headrace.protocol.produce_shape import ShapedRequest
 from headrace.records.batch import TRANSACTIONAL_BIT
-from headrace.records.record import iter_records
 from headrace.records.validation import check_for_append
 
 if TYPE_CHECKING:
@@ -68,9 +66,9 @@ class ProduceHandler:
             log = pending.log = self._find(
                 shape.topic, partition, shape.version >= produce.TOPIC_IDS_FROM
             )
-            pending.result = self._stage(connection, log, batch, now_ms)
+            pending.result = self._stage(connection, log, batch, now_ms, shape.version)
         except HeadraceError as error:
-            pending.error = self._refused(batch, error)
+            pending.error = self._refused(error)
         acks = shape.acks
         if acks == ACKS_ALL or self._is_flush_due:
             pending.sync = self._take_sync_duty(acks)
@@ -129,20 +127,23 @@ class ProduceHandler:
         batch = view[span.start : span.end]
         try:
             log = self._find(topic, partition, version >= produce.TOPIC_IDS_FROM)
-            result = self._stage(connection, log, batch, self._broker.now_ms())
+            result = self._stage(connection, log, batch, self._broker.now_ms(), version)
         except HeadraceError as refusal:
-            return Entry(partition, log, None, self._refused(batch, refusal))
+            return Entry(partition, log, None, self._refused(refusal))
         return Entry(partition, log, result, None)
 
     def _stage(
-        self, connection: "Connection", log: PartitionLog, batch: memoryview, now_ms: int
+        self,
+        connection: "Connection",
+        log: PartitionLog,
+        batch: memoryview,
+        now_ms: int,
+        version: int,
     ) -> AppendResult:
         if self._sync.failed and log in self._sync.failed:
             raise self._sync.failed[log]
         config = log.config
-        header = check_for_append(
-            batch, max_message_bytes=config.max_message_bytes, needs_keys=config.is_compacted
-        )
+        header = check_for_append(batch, config, now_ms, takes_zstd=version >= produce.ZSTD_FROM)
         if header.attributes & TRANSACTIONAL_BIT:
             raise UnexpectedTransactionError("the batch is in no transaction known here")
         result = log.stage(batch, header, now_ms)
@@ -158,9 +159,7 @@ class ProduceHandler:
             metrics.batch_bytes_in.value += size
         return result
 
-    def _refused(self, batch: memoryview, error: HeadraceError) -> HeadraceError:
-        if isinstance(error, InvalidTimestampError):
-            error.record_index = _first_outside(batch, error)
+    def _refused(self, error: HeadraceError) -> HeadraceError:
         self._metrics.count_error(0, code_for(error))
         # Its frames hold the batch and what was decompressed of it; the answer does not
         # need them, and the collector runs rarely.
@@ -172,11 +171,3 @@ class ProduceHandler:
         is_flush_due, self._is_flush_due = self._is_flush_due, False
         is_due = is_flush_due or (acks == ACKS_ALL and self._is_sync_required)
         return self._sync if is_due else None
-
-
-def _first_outside(batch: memoryview, error: InvalidTimestampError) -> int:
-    """Which record of a refused batch has the wrong timestamp."""
-    for index, record in enumerate(iter_records(batch)):
-        if not error.earliest <= record.timestamp <= error.latest:
-            return index
-    return -1
