@@ -193,6 +193,23 @@ def test_after_a_kill_silence_counts_from_the_recovery(bench: Any) -> None:
     assert log.producers.entries[5].last_append_ms == later
 
 
+def test_a_recovery_forgets_nobody_before_the_settings_are_known(bench: Any) -> None:
+    log = bench.create(LogConfig(segment_bytes=150))
+    bench.append(log, backfill(bench, 0))
+    bench.append(log, *(bench.batch() for _ in range(3)))  # the first is only in snapshots then
+    later = bench.now_ms + 10 * DAY_MS
+
+    log = bench.crash_open(LogConfig(segment_bytes=150), recovery_point=3, now_ms=later)
+    assert log.producers.entries[5].last_append_ms == bench.now_ms
+    log.producer_expiration_ms = 10 * DAY_MS + 1
+    log.enforce_retention(later)
+    assert set(log.producers.entries) == {5}
+
+    log.producer_expiration_ms = 10 * DAY_MS
+    log.enforce_retention(later)
+    assert log.producers.entries == {}
+
+
 def test_a_cut_of_the_log_renews_nobody(bench: Any) -> None:
     log = bench.create()
     bench.append(log, backfill(bench, 0))

@@ -203,7 +203,6 @@ class Topics:
         """Let all open logs follow the broker's settings after these have changed."""
         self._log_configs.clear()
         self.generation += 1
-        self._logs.keep_producers_for(self._settings.int("producer.id.expiration.ms"))
         self._apply_configs()
 
     def prepare_checkpoint(self) -> Callable[[], None]:
@@ -245,6 +244,8 @@ class Topics:
         ]
 
     def _apply_configs(self, name: str | None = None) -> None:
+        if name is None:
+            self._logs.keep_producers_for(self._settings.int("producer.id.expiration.ms"))
         for log in self._open_logs():
             if name is None or log.topic == name:
                 log.config = self._log_config(self._by_name[log.topic])

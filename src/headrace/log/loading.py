@@ -6,7 +6,7 @@ from itertools import pairwise
 from pathlib import Path
 from uuid import UUID
 
-from headrace.config import LogConfig
+from headrace.config import LONG_MAX, LogConfig
 from headrace.log import offset_index, recovery, rolling
 from headrace.log.checkpoints import write_partition_metadata
 from headrace.log.files import FileCache
@@ -92,6 +92,9 @@ def open_partition(
     if fault := epochs.load():
         repairs.append(f"{directory / 'leader-epoch-checkpoint'}: ignored, {fault}")
     had_epochs = list(epochs.entries)
+    # Settings that were changed at run time are not known yet during a recovery: then nobody is
+    # forgotten before the first look at retention.
+    forget_after_ms = LONG_MAX
     first = recovery.first_to_recover(segments, opening.recovery_point)
     checked = segments[:-1] if opening.was_clean else segments[:first]
     for segment in checked:
@@ -104,6 +107,7 @@ def open_partition(
             opening.now_ms,
             repairs,
         )
+        forget_after_ms = opening.producer_expiration_ms
     else:
         producers = recovery.recover(
             directory,
@@ -121,7 +125,16 @@ def open_partition(
     if epochs.assign(0, segments[0].base_offset) or epochs.entries != had_epochs:
         epochs.write()
     return _build(
-        directory, topic, partition, topic_id, config, segments, producers, epochs, opening
+        directory,
+        topic,
+        partition,
+        topic_id,
+        config,
+        segments,
+        producers,
+        epochs,
+        opening,
+        forget_after_ms,
     )
 
 
@@ -135,10 +148,11 @@ def _build(
     producers: ProducerStates,
     epochs: LeaderEpochs,
     opening: Opening,
+    forget_after_ms: int = LONG_MAX,
 ) -> PartitionLog:
     end_offset = segments[-1].end_offset
     rolling.activate(segments[-1], config.segment_jitter_ms, config.segment_ms)
-    forget_silent(producers, opening.now_ms, opening.producer_expiration_ms)
+    forget_silent(producers, opening.now_ms, forget_after_ms)
     return PartitionLog(
         directory,
         topic,
