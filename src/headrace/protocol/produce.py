@@ -10,6 +10,8 @@ v10 to v12 differ only in tagged fields and in what transactions may do.
 """
 
 from collections.abc import Sequence
+from itertools import groupby
+from operator import itemgetter
 from struct import Struct
 from typing import NamedTuple
 
@@ -156,18 +158,12 @@ def _write_result(out: bytearray, version: int, result: PartitionResult) -> None
 def _write_record_errors(
     out: bytearray, errors: Sequence[tuple[int, str]], is_flexible: bool
 ) -> None:
-    """There may be thousands, and as a rule all have the same reason: it is encoded once."""
+    """There may be thousands, and they have few reasons: each is encoded once."""
     out += write_array_length(len(errors), is_compact=is_flexible)
-    pack = INT32.pack
-    reason = b""
-    text: str | None = None
-    pieces: list[bytes] = []
-    for index, why in errors:
-        if why is not text:
-            text = why
+    encoded: dict[str, bytes] = {}
+    for why, alike in groupby(errors, key=itemgetter(1)):
+        reason = encoded.get(why)
+        if reason is None:
             reason = write_string(why.encode(), is_compact=is_flexible)
-            if is_flexible:
-                reason += b"\0"
-        pieces.append(pack(index))
-        pieces.append(reason)
-    out += b"".join(pieces)
+            reason = encoded[why] = reason + b"\0" if is_flexible else reason
+        out += reason.join([INT32.pack(index) for index, _ in alike]) + reason

@@ -183,8 +183,9 @@ take_timestamp(PyObject *argument, int64_t *timestamp)
 static int
 take_rules(PyObject *const *arguments, Walk *walk)
 {
-    walk->needs_keys = PyObject_IsTrue(arguments[0]);
-    return walk->needs_keys >= 0 && take_timestamp(arguments[1], &walk->earliest) &&
+    int needs_keys = PyObject_IsTrue(arguments[0]);
+    walk->min_key_length = needs_keys ? 0 : -1;
+    return needs_keys >= 0 && take_timestamp(arguments[1], &walk->earliest) &&
            take_timestamp(arguments[2], &walk->latest);
 }
 
@@ -197,8 +198,12 @@ describe_faults(const Walk *walk)
         return NULL;
     for (int i = 0; i < walk->listed_count; i++) {
         const RecordFault *one = &walk->listed[i];
-        PyObject *item = Py_BuildValue("(iiL)", (int)one->index, (int)one->kind,
-                                       (long long)one->timestamp);
+        PyObject *index = PyLong_FromLong(one->index), *kind = PyLong_FromLong(one->kind);
+        PyObject *timestamp = PyLong_FromLongLong(one->timestamp);
+        PyObject *item = index && kind && timestamp ? PyTuple_Pack(3, index, kind, timestamp) : NULL;
+        Py_XDECREF(index);
+        Py_XDECREF(kind);
+        Py_XDECREF(timestamp);
         if (item == NULL) {
             Py_DECREF(listed);
             return NULL;

@@ -101,7 +101,7 @@ typedef struct {
 
 typedef struct {
     /* what the topic and the batch's header say */
-    int needs_keys;
+    int min_key_length; /* 0 where keys are needed, -1 where null will do */
     int claims_append_time;
     int64_t base_timestamp, earliest, latest;
     /* what was found */
@@ -110,9 +110,19 @@ typedef struct {
     RecordFault *listed; /* freed by whoever made the walk */
 } Walk;
 
-static void
-list_fault(Walk *walk, int index, int kind, int64_t timestamp)
+/* What is wrong with a record that looks wrong, if anything is. Rare, so out of the walk's way. */
+static void __attribute__((noinline, cold))
+list_fault(Walk *walk, int index, int64_t key_length, int64_t timestamp)
 {
+    int kind;
+    if (key_length < walk->min_key_length)
+        kind = NO_KEY;
+    else if (walk->claims_append_time)
+        kind = CLAIMS_APPEND_TIME;
+    else if (timestamp != NO_TIMESTAMP)
+        kind = TIME_OUT_OF_RANGE;
+    else
+        return;
     if (kind == NO_KEY)
         walk->keyless_count++;
     else
@@ -149,7 +159,8 @@ skip_field(const uint8_t **position, const uint8_t *end, int index, int64_t *len
 
 /* One record's bytes [at, end), its length not among them. */
 static inline int
-check_body(const uint8_t *at, const uint8_t *end, int index, Walk *walk, Sentence sentence)
+check_body(const uint8_t *at, const uint8_t *end, int index, Walk *walk, int64_t *max_timestamp,
+           Sentence sentence)
 {
     int64_t delta = 0, number = 0, length = 0, header_count = 0;
     if (at == end)
@@ -163,15 +174,10 @@ check_body(const uint8_t *at, const uint8_t *end, int index, Walk *walk, Sentenc
         return 1;
     /* Java's sum, which wraps around. */
     int64_t timestamp = (int64_t)((uint64_t)walk->base_timestamp + (uint64_t)delta);
-    if (timestamp > walk->max_timestamp)
-        walk->max_timestamp = timestamp;
-    if (walk->needs_keys && length < 0)
-        list_fault(walk, index, NO_KEY, timestamp);
-    else if (walk->claims_append_time)
-        list_fault(walk, index, CLAIMS_APPEND_TIME, timestamp);
-    else if ((timestamp < walk->earliest || timestamp > walk->latest) &&
-             timestamp != NO_TIMESTAMP)
-        list_fault(walk, index, TIME_OUT_OF_RANGE, timestamp);
+    if (timestamp > *max_timestamp)
+        *max_timestamp = timestamp;
+    if (timestamp < walk->earliest || timestamp > walk->latest || length < walk->min_key_length)
+        list_fault(walk, index, length, timestamp);
     if (skip_field(&at, end, index, &length, sentence))
         return 1;
     READ_NUMBER(32, &header_count);
@@ -194,7 +200,11 @@ check_body(const uint8_t *at, const uint8_t *end, int index, Walk *walk, Sentenc
 static int
 walk_records(const uint8_t *at, const uint8_t *end, int count, Walk *walk, Sentence sentence)
 {
-    walk->max_timestamp = NO_TIMESTAMP;
+    int64_t max_timestamp = NO_TIMESTAMP;
+    if (walk->claims_append_time) { /* then no time is right */
+        walk->earliest = INT64_MAX;
+        walk->latest = INT64_MIN;
+    }
     if (count < 0)
         return fault(sentence, "the batch counts %d records", count);
     for (int index = 0; index < count; index++) {
@@ -206,12 +216,13 @@ walk_records(const uint8_t *at, const uint8_t *end, int count, Walk *walk, Sente
             return fault(sentence, "record %d has a length of %d", index, (int)length);
         if (reading == CUT_SHORT || length > end - at)
             return fault(sentence, "record %d is cut short", index);
-        if (check_body(at, at + length, index, walk, sentence))
+        if (check_body(at, at + length, index, walk, &max_timestamp, sentence))
             return 1;
         at += length;
     }
     if (at != end)
         return fault(sentence, "%td bytes follow the last record", end - at);
+    walk->max_timestamp = max_timestamp;
     return 0;
 }
 

@@ -2,10 +2,9 @@
 
 try:
     from headrace.records._scan import (
-        BAD_RECORDS,
+        CLAIMS_APPEND_TIME,
         CORRUPT,
         INVALID,
-        MAX_TIMESTAMP,
         NO_KEY,
         TIME_OUT_OF_RANGE,
         check_batch,
@@ -17,10 +16,9 @@ try:
     IS_NATIVE = True
 except ImportError:
     from headrace.records.scan_fallback import (
-        BAD_RECORDS,
+        CLAIMS_APPEND_TIME,
         CORRUPT,
         INVALID,
-        MAX_TIMESTAMP,
         NO_KEY,
         TIME_OUT_OF_RANGE,
         check_batch,
@@ -32,11 +30,10 @@ except ImportError:
     IS_NATIVE = False
 
 __all__ = [
-    "BAD_RECORDS",
+    "CLAIMS_APPEND_TIME",
     "CORRUPT",
     "INVALID",
     "IS_NATIVE",
-    "MAX_TIMESTAMP",
     "NO_KEY",
     "TIME_OUT_OF_RANGE",
     "check_batch",

@@ -27,6 +27,7 @@ from headrace.records.batch import (
 )
 from headrace.records.codecs import Codec, decompress
 from headrace.records.scan import (
+    CLAIMS_APPEND_TIME,
     CORRUPT,
     NO_KEY,
     TIME_OUT_OF_RANGE,
@@ -42,7 +43,7 @@ _new_tuple = tuple.__new__
 
 
 def check_for_append(
-    batch: memoryview, config: LogConfig, now_ms: int, *, takes_zstd: bool = True
+    batch: memoryview, config: LogConfig, now_ms: int, takes_zstd: bool = True
 ) -> BatchHeader:
     """The header of a batch that may be appended, else a RecordError that says why not.
 
@@ -126,22 +127,19 @@ def _error_for(faults: "RecordFaults", earliest: int, latest: int) -> RecordErro
     """One error that names each bad record, as far as they are listed. As in Kafka, one wrong
     time makes it an error of timestamps."""
     keyless, wrong_times, listed = faults
-    record_errors = [
-        (index, _reason(kind, timestamp, earliest, latest)) for index, kind, timestamp in listed
-    ]
-    if wrong_times:
-        sentence = f"{wrong_times} records have a timestamp that the topic does not take"
-        if keyless:
-            sentence += f", {keyless} have no key"
-        return InvalidTimestampError(sentence, record_errors)
-    return InvalidRecordError(
-        f"{keyless} records have no key, and a compacted topic needs one", record_errors
-    )
-
-
-def _reason(kind: int, timestamp: int, earliest: int, latest: int) -> str:
-    if kind == NO_KEY:
-        return "the record has no key, and a compacted topic needs one"
-    if kind == TIME_OUT_OF_RANGE:
-        return f"timestamp {timestamp} is outside [{earliest}, {latest}]"
-    return "only a broker may mark records as stamped by LogAppendTime"
+    reasons = {
+        NO_KEY: "the record has no key, and a compacted topic needs one",
+        TIME_OUT_OF_RANGE: f"the record's timestamp is outside [{earliest}, {latest}]",
+        CLAIMS_APPEND_TIME: "only a broker may mark records as stamped by LogAppendTime",
+    }
+    record_errors = [(index, reasons[kind]) for index, kind, _ in listed]
+    if not wrong_times:
+        sentence = f"{keyless} records have no key, and a compacted topic needs one"
+        return InvalidRecordError(sentence, record_errors)
+    sentence = f"{wrong_times} records have a timestamp that the topic does not take"
+    first = next(((index, at) for index, kind, at in listed if kind != NO_KEY), None)
+    if first is not None:
+        sentence += f", the first is record {first[0]} with {first[1]}"
+    if keyless:
+        sentence += f"; {keyless} have no key"
+    return InvalidTimestampError(sentence, record_errors)

@@ -143,7 +143,7 @@ class ProduceHandler:
         if self._sync.failed and log in self._sync.failed:
             raise self._sync.failed[log]
         config = log.config
-        header = check_for_append(batch, config, now_ms, takes_zstd=version >= produce.ZSTD_FROM)
+        header = check_for_append(batch, config, now_ms, version >= produce.ZSTD_FROM)
         if header.attributes & TRANSACTIONAL_BIT:
             raise UnexpectedTransactionError("the batch is in no transaction known here")
         result = log.stage(batch, header, now_ms)
