@@ -161,28 +161,21 @@ class UnsupportedCompressionError(RecordError):
 class MessageTooLargeError(RecordError):
     """The batch is larger than `max.message.bytes`."""
 
+    setting = "max.message.bytes"
+
     def __init__(self, size: int, limit: int) -> None:
-        super().__init__(f"batch of {size} bytes is over max.message.bytes={limit}")
+        super().__init__(f"batch of {size} bytes is over {self.setting}={limit}")
         self.size, self.limit = size, limit
 
 
-class BatchTooLargeError(RecordError):
+class BatchTooLargeError(MessageTooLargeError):
     """The batch is larger than a segment may be."""
 
-    def __init__(self, size: int, limit: int) -> None:
-        super().__init__(f"batch of {size} bytes is over segment.bytes={limit}")
-        self.size, self.limit = size, limit
+    setting = "segment.bytes"
 
 
-class InvalidTimestampError(RecordError):
-    """Timestamps lie further from the clock than the topic allows, or are not the client's to set.
-
-    `record_errors`: (index in the batch, why) of the records to blame.
-    """
-
-    def __init__(self, reason: str, record_errors: Sequence[tuple[int, str]] = ()) -> None:
-        super().__init__(reason)
-        self.record_errors = record_errors
+class InvalidTimestampError(InvalidRecordError):
+    """Timestamps are too far from the clock for the topic, or not the client's to set."""
 
 
 class OutOfOrderSequenceError(RecordError):
