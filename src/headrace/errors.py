@@ -5,28 +5,23 @@ HeadraceError
 │   ├── UnknownSettingError  no setting of Kafka's has this name
 │   └── InvalidConfigError   a known setting with a value Kafka refuses, in Kafka's words
 ├── StorageError             the disk, or what lies on it
-│   ├── OffsetOutOfRangeError
-│   ├── CorruptBatchError
-│   ├── DirectoryInUseError
-│   └── StorageWriteError
+│   └── OffsetOutOfRangeError, CorruptBatchError, DirectoryInUseError, StorageWriteError
 ├── RecordError              what a producer sent cannot be appended
-│   ├── CorruptMessageError, InvalidRecordError, InvalidTimestampError
-│   ├── MessageTooLargeError, BatchTooLargeError
+│   ├── CorruptMessageError, InvalidRecordError, InvalidTimestampError, MessageTooLargeError
+│   ├── BatchTooLargeError, UndecodableRecordsError, UnsupportedCompressionError
 │   ├── UnexpectedTransactionError
-│   ├── UndecodableRecordsError, UnsupportedCompressionError
 │   └── OutOfOrderSequenceError, InvalidProducerEpochError
 ├── TopicError               a topic or partition that is not, or may not be
 │   ├── UnknownTopicError, UnknownTopicIdError, TopicExistsError, InvalidTopicError
 │   └── InvalidPartitionsError, InvalidReplicationFactorError, InvalidReplicaAssignmentError
 ├── GroupError               what a group's coordinator refuses; `str` is what the client is told
-│   ├── CoordinatorNotAvailableError, CoordinatorLoadingError
-│   ├── InvalidGroupIdError, GroupNotFoundError, NonEmptyGroupError, GroupFullError
+│   ├── CoordinatorNotAvailableError, CoordinatorLoadingError, InvalidGroupIdError
+│   ├── GroupNotFoundError, NonEmptyGroupError, GroupFullError
 │   ├── UnknownMemberError, MemberIdRequiredError, FencedInstanceError, UnreleasedInstanceError
 │   ├── IllegalGenerationError, RebalanceInProgressError, InconsistentProtocolError
-│   ├── InvalidSessionTimeoutError, GroupRequestError
-│   ├── FencedMemberEpochError, StaleMemberEpochError, UnsupportedAssignorError
-│   ├── InvalidRegexError, GroupVersionError
-│   └── OffsetMetadataTooLargeError, GroupSubscribedError
+│   ├── InvalidSessionTimeoutError, GroupRequestError, FencedMemberEpochError
+│   ├── StaleMemberEpochError, UnsupportedAssignorError
+│   └── InvalidRegexError, GroupVersionError, OffsetMetadataTooLargeError, GroupSubscribedError
 ├── RequestError             a well-formed request for something that cannot be done
 ├── EngineError              Apache Kafka on this machine cannot be fetched, started or asked
 │   ├── JarError, JavaNotFoundError, NodeError
@@ -136,10 +131,7 @@ class CorruptMessageError(RecordError):
 
 
 class InvalidRecordError(RecordError):
-    """The batch is whole, but its content breaks a rule.
-
-    `record_errors`: (index in the batch, why) of the records to blame, when others are good.
-    """
+    """The batch's content breaks a rule; `record_errors` has (index, why) if not of all records."""
 
     def __init__(self, reason: str, record_errors: Sequence[tuple[int, str]] = ()) -> None:
         super().__init__(reason)
@@ -161,17 +153,13 @@ class UnsupportedCompressionError(RecordError):
 class MessageTooLargeError(RecordError):
     """The batch is larger than `max.message.bytes`."""
 
-    setting = "max.message.bytes"
-
-    def __init__(self, size: int, limit: int) -> None:
-        super().__init__(f"batch of {size} bytes is over {self.setting}={limit}")
+    def __init__(self, size: int, limit: int, setting: str = "max.message.bytes") -> None:
+        super().__init__(f"batch of {size} bytes is over {setting}={limit}")
         self.size, self.limit = size, limit
 
 
 class BatchTooLargeError(MessageTooLargeError):
     """The batch is larger than a segment may be."""
-
-    setting = "segment.bytes"
 
 
 class InvalidTimestampError(InvalidRecordError):

@@ -73,7 +73,7 @@ def check_for_append(
             f"base sequence {header.base_sequence} of a batch with producer id {header.producer_id}"
         )
     if size > config.segment_bytes:
-        raise BatchTooLargeError(size, config.segment_bytes)
+        raise BatchTooLargeError(size, config.segment_bytes, "segment.bytes")
     return header
 
 
