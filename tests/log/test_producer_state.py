@@ -6,6 +6,7 @@ from headrace.config import LogConfig
 from headrace.errors import InvalidProducerEpochError, OutOfOrderSequenceError
 from headrace.log.producer_snapshot import SnapshotError, decode_snapshot, encode_snapshot
 from headrace.log.producer_state import ProducerBatch, ProducerEntry, ProducerStates
+from headrace.records.batch import peek_header
 
 MAX_SEQUENCE = 2**31 - 1
 
@@ -268,6 +269,18 @@ def test_a_clock_set_back_keeps_nobody_for_ever_and_forgets_nobody_early() -> No
     assert states.expire(6 * DAY_MS, DAY_MS, DAY_MS) == 1
     assert set(states.entries) == {1}
     assert states.expire(6 * DAY_MS + 1000, DAY_MS, DAY_MS + 1000) == 1
+
+
+def test_a_clock_that_was_wrong_for_a_moment_forgets_nobody(bench: Any) -> None:
+    log = bench.create(LogConfig(retention_ms=None))
+    bench.append(log, idempotent(bench, 0))
+    batch = idempotent(bench, 1)
+    log.stage(memoryview(batch), peek_header(batch), bench.now_ms - 2 * DAY_MS)
+    log.commit(bench.now_ms)
+
+    log.enforce_retention(bench.now_ms + 300_000)
+
+    assert bench.append(log, idempotent(bench, 1))[0].is_duplicate
 
 
 def test_a_time_in_the_future_counts_as_now() -> None:

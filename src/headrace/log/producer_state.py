@@ -200,6 +200,8 @@ def extended(
     if entry is None:
         first = base_offset if attributes & TRANSACTIONAL_BIT else NO_OFFSET
         return ProducerEntry(epoch, (batch,), now_ms, -1, first)
+    # A clock that was wrong for one batch does not take back when the producer was heard of.
+    now_ms = max(entry.last_append_ms, now_ms)
     first = entry.txn_first_offset
     if first == NO_OFFSET and attributes & TRANSACTIONAL_BIT:
         first = base_offset
