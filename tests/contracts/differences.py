@@ -91,6 +91,24 @@ DIFFERENCES = (
         "waits 3 s for more members by default",
         "the first message shall not wait; set it to Kafka's value where many start together",
     ),
+    Difference(
+        "when an idempotent producer is forgotten",
+        "a day (`producer.id.expiration.ms`) after the broker last heard of it",
+        "a day after its last batch's largest timestamp, so at once when its records are old",
+        "a retry of old records, a backfill's, must not be stored twice",
+    ),
+    Difference(
+        "a batch that says it was stamped by LogAppendTime",
+        "refused as INVALID_TIMESTAMP",
+        "taken where the topic keeps producers' times and the header's is in range",
+        "only a broker stamps; what the header claims for all records would be believed",
+    ),
+    Difference(
+        "a batch with very many bad records",
+        "the first 10,000 are named, the rest is counted",
+        "all are named",
+        "an answer has a limit; 10,000 is librdkafka's largest batch by default",
+    ),
 )
 
 

@@ -263,9 +263,7 @@ def test_many_changed_partitions_are_closed_with_one_sync(
     tmp_path: Path, monkeypatch: pytest.MonkeyPatch
 ) -> None:
     calls: list[str] = []
-    monkeypatch.setattr(
-        "headrace.log.directory.sync_filesystem", lambda path: calls.append("sync")
-    )
+    monkeypatch.setattr("headrace.log.directory.sync_filesystem", lambda path: calls.append("sync"))
     directory = opened(tmp_path)
     for number in range(40):
         append(directory.get("t", number, ID, CONFIG))

@@ -33,23 +33,26 @@ class BatchChecks:
         self._spent_seconds = 0.0
         self._threads: ThreadPoolExecutor | None = None
 
-    def now(self, batch: memoryview, config: LogConfig) -> BatchHeader | None:
+    def now(
+        self, batch: memoryview, config: LogConfig, now_ms: int, takes_zstd: bool
+    ) -> BatchHeader | None:
         """The header of a batch that may be appended; None when that must be found out aside."""
         size = len(batch)
         if size > HEADER_SIZE and batch[ATTRIBUTES_LOW_AT] & CODEC_MASK:
-            return self._inflate_now(batch, config)
+            return self._inflate_now(batch, config, now_ms, takes_zstd)
         if size > MAX_PLAIN_BYTES:
             return None
-        return check_for_append(
-            batch, max_message_bytes=config.max_message_bytes, needs_keys=config.is_compacted
-        )
+        return check_for_append(batch, config, now_ms, takes_zstd)
 
-    def _inflate_now(self, batch: memoryview, config: LogConfig) -> BatchHeader | None:
+    def _inflate_now(
+        self, batch: memoryview, config: LogConfig, now_ms: int, takes_zstd: bool
+    ) -> BatchHeader | None:
         if self._spent_seconds >= TURN_SECONDS or len(batch) > MAX_INFLATED_BYTES:
             return None
         started = perf_counter()
         try:
-            return _check(batch, config, Allowance(MAX_INFLATED_BYTES))
+            allowance = Allowance(MAX_INFLATED_BYTES)
+            return check_for_append(batch, config, now_ms, takes_zstd, allowance)
         except DecompressedTooLargeError:
             return None
         finally:
@@ -61,23 +64,21 @@ class BatchChecks:
         self._spent_seconds = 0.0
 
     async def aside(
-        self, batch: memoryview, config: LogConfig, allowance: Allowance
+        self,
+        batch: memoryview,
+        config: LogConfig,
+        now_ms: int,
+        takes_zstd: bool,
+        allowance: Allowance,
     ) -> BatchHeader:
         """The header of a batch that may be appended, or its RecordError."""
         if self._threads is None:
             self._threads = ThreadPoolExecutor(THREADS, thread_name_prefix="check")
-        return await self._loop.run_in_executor(self._threads, _check, batch, config, allowance)
+        return await self._loop.run_in_executor(
+            self._threads, check_for_append, batch, config, now_ms, takes_zstd, allowance
+        )
 
     def stop(self) -> None:
         """End the worker threads."""
         if self._threads is not None:
             self._threads.shutdown()
-
-
-def _check(batch: memoryview, config: LogConfig, allowance: Allowance) -> BatchHeader:
-    return check_for_append(
-        batch,
-        max_message_bytes=config.max_message_bytes,
-        needs_keys=config.is_compacted,
-        allowance=allowance,
-    )

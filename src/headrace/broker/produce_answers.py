@@ -38,7 +38,7 @@ def result_of(entry: Entry) -> PartitionResult:
             code_for(error),
             log_start_offset=log_start_offset,
             error_message=str(error),
-            record_index=getattr(error, "record_index", -1),
+            record_errors=getattr(error, "record_errors", ()),
         )
     if entry.result is None:
         return PartitionResult(entry.partition, entry.code)

@@ -248,6 +248,8 @@ class Topics:
         ]
 
     def _apply_configs(self, name: str | None = None) -> None:
+        if name is None:
+            self._logs.keep_producers_for(self._settings.int("producer.id.expiration.ms"))
         for log in self._open_logs():
             if name is None or log.topic == name:
                 log.config = self._log_config(self._by_name[log.topic])

@@ -273,6 +273,12 @@ class LogDirectory:
                 f"not {checkpoints.encode_id(topic_id)}"
             )
 
+    def keep_producers_for(self, expiration_ms: int) -> None:
+        """From now on idempotent producers are forgotten after this much silence, in all logs."""
+        self.expire_producers_ms = expiration_ms
+        for log in self._logs.values():
+            log.producer_expiration_ms = expiration_ms
+
     def loaded(self) -> Iterable[PartitionLog]:
         return self._logs.values()
 

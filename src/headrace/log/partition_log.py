@@ -14,12 +14,7 @@ from typing import NamedTuple
 from uuid import UUID
 
 from headrace.config import LogConfig
-from headrace.errors import (
-    InvalidTimestampError,
-    OffsetOutOfRangeError,
-    OutOfOrderSequenceError,
-    StorageWriteError,
-)
+from headrace.errors import OffsetOutOfRangeError, OutOfOrderSequenceError, StorageWriteError
 from headrace.log import producer_lookup, retention, rolling, time_lookup, truncation
 from headrace.log.files import FileCache, NamedFile, OpenFile
 from headrace.log.index_cache import IndexCache
@@ -138,31 +133,26 @@ class PartitionLog:
     def stage(self, batch: memoryview, header: BatchHeader, now_ms: int) -> AppendResult:
         """Give a checked batch its place and keep the view until `commit` or `discard`.
 
+        `header` is what `check_for_append` returned: its `max_timestamp` is that of the records.
         A duplicate stages nothing; its original may itself only be staged, so the answer
         must wait for the same commit.
         """
-        (_, _, _, _, _, attributes, delta, base_timestamp, max_timestamp,
+        (_, _, _, _, _, attributes, delta, _, max_timestamp,
          producer_id, epoch, sequence, _) = header  # fmt: skip
-        config = self._config
-        if config.is_log_append_time:
+        if self._config.is_log_append_time:
             append_time = max_timestamp = now_ms
         else:
             append_time = NO_TIMESTAMP
-            if (
-                max_timestamp > now_ms + config.timestamp_after_max_ms
-                or 0 <= base_timestamp < now_ms - config.timestamp_before_max_ms
-            ):
-                self._refuse_timestamp(base_timestamp, max_timestamp, now_ms)
         base_offset = self._next_offset
         producers = self.producers
         if producer_id >= 0:
             original = self._check_sequence(producer_id, epoch, sequence, delta)
             if original is not None:
                 if append_time >= 0:
-                    append_time = original.timestamp
+                    append_time = producer_lookup.timestamp_of(self, original)
                 return AppendResult(original.base_offset, original.last_offset, append_time, True)
             producers.stage(
-                producer_id, epoch, sequence, delta, base_offset, max_timestamp, attributes
+                producer_id, epoch, sequence, delta, base_offset, max_timestamp, attributes, now_ms
             )
         if append_time >= 0:
             stamp_append_time(batch, append_time)
@@ -177,12 +167,6 @@ class PartitionLog:
             self._staged_max_timestamp = max_timestamp
         # Past AppendResult's own constructor: this runs once for every batch there is.
         return _new_tuple(AppendResult, (base_offset, last_offset, append_time, False))
-
-    def _refuse_timestamp(self, base_timestamp: int, max_timestamp: int, now_ms: int) -> None:
-        earliest = now_ms - self._config.timestamp_before_max_ms
-        latest = now_ms + self._config.timestamp_after_max_ms
-        wrong = max_timestamp if max_timestamp > latest else base_timestamp
-        raise InvalidTimestampError(wrong, earliest, latest)
 
     def _check_sequence(
         self, producer_id: int, epoch: int, sequence: int, delta: int

@@ -38,7 +38,6 @@ def recover(
     *,
     is_compacted: bool,
     now_ms: int,
-    expiration_ms: int,
     syncs: bool,
     rewrites: bool = False,
     repairs: list[str],
@@ -47,9 +46,9 @@ def recover(
     first = first_to_recover(segments, recovery_point)
     start = segments[first].base_offset
     producers, _ = load_producers(
-        directory, segments[:first] or segments[:1], start, 0, expiration_ms, repairs
+        directory, segments[:first] or segments[:1], start, now_ms, repairs
     )
-    replay = replaying(producers, _NO_LIMIT)
+    replay = replaying(producers, _NO_LIMIT, now_ms)
     good_ends: dict[int, int] = {}
 
     def visit(fields: tuple[int, ...], position: int, buffer: Buffer, at: int) -> None:
@@ -76,7 +75,6 @@ def recover(
             _sync(segment)
     if syncs:
         sync_directory(directory)
-    producers.expire(now_ms, expiration_ms)
     return producers
 
 

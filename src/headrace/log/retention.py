@@ -10,6 +10,7 @@ from typing import TYPE_CHECKING
 from headrace.errors import OffsetOutOfRangeError, StorageWriteError
 from headrace.log import rolling
 from headrace.log.names import SNAPSHOT_SUFFIX, segment_file
+from headrace.log.producer_rebuild import forget_silent
 from headrace.log.segment import Segment
 from headrace.log.time_lookup import sure_max_timestamp
 
@@ -34,7 +35,7 @@ def delete_records(log: "PartitionLog", offset: int) -> int:
 def enforce(log: "PartitionLog", now_ms: int) -> int:
     """Delete what retention says; how many segments."""
     _remove_doomed(log, now_ms)
-    log.producers.expire(now_ms, log.producer_expiration_ms)
+    forget_silent(log.producers, now_ms, log.producer_expiration_ms)
     deleted = _drop(log, _count_hidden(log), now_ms)
     if log.config.is_deleting:
         deleted += _drop(log, _count_oversized(log), now_ms)

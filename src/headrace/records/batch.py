@@ -135,6 +135,12 @@ def stamp_append_time(batch: Buffer, now_ms: int) -> None:
     seal(batch)
 
 
+def correct_max_timestamp(batch: Buffer, timestamp: int) -> None:
+    """Say what the largest timestamp of the records is, and seal the batch again."""
+    _TIMESTAMP.pack_into(batch, _MAX_TIMESTAMP_AT, timestamp)
+    seal(batch)
+
+
 def seal(batch: Buffer) -> None:
     """Write the checksum of what the batch now holds."""
     (attributes,) = _ATTRIBUTES.unpack_from(batch, _ATTRIBUTES_AT)

@@ -12,11 +12,13 @@ from kio.static.primitive import i8
 
 from headrace.broker.state import Broker
 from headrace.errors import StorageError
+from headrace.log.producer_state import ProducerEntry
 
 INCREMENTAL_ALTER_CONFIGS = 44
 TOPIC, BROKER, BROKER_LOGGER, CLIENT_METRICS, GROUP = 2, 4, 8, 16, 32
 SET, DELETE, APPEND, SUBTRACT = 0, 1, 2, 3
 NODE = "5"
+NOW_MS = 1_700_000_000_000
 
 Ask = Callable[..., Any]
 Edit = tuple[str, int, str | None]
@@ -221,6 +223,25 @@ def test_a_changed_broker_setting_reaches_open_logs_and_the_catalog(
     }
     assert alter(BROKER, NODE, ("log.segment.bytes", DELETE, None)) == (0, None)
     assert log.config.segment_bytes == 3145728
+
+
+def test_producers_are_forgotten_after_what_the_setting_says_now(
+    broker: Broker, alter: Any
+) -> None:
+    broker.topics.create("open", 1, {})
+    broker.topics.create("later", 1, {})
+    log = broker.topics.log("open", 0)
+    log.producers.entries[7] = ProducerEntry(0, (), NOW_MS)
+    broker.topics.enforce_retention(NOW_MS + 2000)
+    assert set(log.producers.entries) == {7}
+
+    assert alter(BROKER, "", ("producer.id.expiration.ms", SET, "2000")) == (0, None)
+    broker.topics.enforce_retention(NOW_MS + 2000)
+
+    assert log.producers.entries == {}
+    assert broker.topics.log("later", 0).producer_expiration_ms == 2000
+    assert alter(BROKER, "", ("producer.id.expiration.ms", DELETE, None)) == (0, None)
+    assert log.producer_expiration_ms == 86_400_000
 
 
 def test_a_change_that_cannot_be_stored_does_not_act(

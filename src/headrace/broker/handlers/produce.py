@@ -27,7 +27,6 @@ from headrace.broker.turns import Turn
 from headrace.errors import (
     HeadraceError,
     InvalidRecordError,
-    InvalidTimestampError,
     UnexpectedTransactionError,
     WireError,
 )
@@ -38,7 +37,6 @@ from headrace.protocol.produce import PartitionSpan
 from headrace.protocol.produce_shape import ShapedRequest
 from headrace.records.batch import TRANSACTIONAL_BIT, BatchHeader
 from headrace.records.codecs import Allowance
-from headrace.records.record import iter_records
 
 if TYPE_CHECKING:
     from headrace.broker.connection import Connection
@@ -63,10 +61,6 @@ class _Checked:
         self.header: BatchHeader | None = None
         self.error: HeadraceError | None = None
         self.code = 0
-
-    def with_header(self, header: BatchHeader) -> "_Checked":
-        self.header = header
-        return self
 
 
 class ProduceHandler:
@@ -95,7 +89,8 @@ class ProduceHandler:
             log = pending.log = self._find(
                 shape.topic, partition, shape.version >= produce.TOPIC_IDS_FROM
             )
-            header = self._checks.now(batch, log.config)
+            takes_zstd = shape.version >= produce.ZSTD_FROM
+            header = self._checks.now(batch, log.config, now_ms, takes_zstd)
             if header is None:
                 topics = [(shape.topic, [PartitionSpan(partition, start, end)])]
                 self._serve_aside(
@@ -104,7 +99,7 @@ class ProduceHandler:
                 return
             pending.result = self._stage(log, batch, header, block, now_ms)
         except HeadraceError as error:
-            pending.error = self._refused(batch, error)
+            pending.error = self._refused(error)
         acks = shape.acks
         if acks == ACKS_ALL or self._is_flush_due:
             pending.sync = self._take_sync_duty(acks)
@@ -157,13 +152,14 @@ class ProduceHandler:
     ) -> list[tuple[bytes, list[_Checked]]] | None:
         """Check all batches of a request; None when one of them must be checked aside."""
         checked: list[tuple[bytes, list[_Checked]]] = []
+        now_ms, takes_zstd = self._broker.now_ms(), version >= produce.ZSTD_FROM
         for topic, spans in topics:
             ones = []
             for span in spans:
                 one = self._find_log(acks, version, topic, span, block.view)
                 if one.log is not None:
                     try:
-                        one.header = self._checks.now(one.batch, one.log.config)
+                        one.header = self._checks.now(one.batch, one.log.config, now_ms, takes_zstd)
                     except HeadraceError as error:
                         one.error = error
                     else:
@@ -199,7 +195,7 @@ class ProduceHandler:
                 error = refusal
         if error is None:
             return Entry(one.partition, None, None, None, one.code)
-        return Entry(one.partition, log, None, self._refused(one.batch, error))
+        return Entry(one.partition, log, None, self._refused(error))
 
     # --- requests that take long: the connection is held, others are served in between
 
@@ -229,6 +225,7 @@ class ProduceHandler:
         turn = Turn()
         allowance = Allowance()
         acks, version = pending.acks, pending.version
+        takes_zstd = version >= produce.ZSTD_FROM
         part = ProducePart()
         try:
             for topic, spans in topics:
@@ -237,17 +234,17 @@ class ProduceHandler:
                 for span in spans:
                     one = self._find_log(acks, version, topic, span, block.view)
                     if one.log is not None:
+                        config, now_ms = one.log.config, self._broker.now_ms()
                         try:
-                            one.header = self._checks.now(one.batch, one.log.config)
-                            if one.header is None:
+                            header = self._checks.now(one.batch, config, now_ms, takes_zstd)
+                            if header is None:
                                 part = self._write(part)  # nothing is staged while this waits
-                                one.header = await self._checks.aside(
-                                    one.batch, one.log.config, allowance
+                                header = await self._checks.aside(
+                                    one.batch, config, now_ms, takes_zstd, allowance
                                 )
                                 # The topic may have gone meanwhile.
-                                one = self._find_log(
-                                    acks, version, topic, span, block.view
-                                ).with_header(one.header)
+                                one = self._find_log(acks, version, topic, span, block.view)
+                            one.header = header
                         except HeadraceError as error:
                             one.error = error
                     entries.append(self._entry(one, block, self._broker.now_ms()))
@@ -298,9 +295,7 @@ class ProduceHandler:
             metrics.batch_bytes_in.value += size
         return result
 
-    def _refused(self, batch: memoryview, error: HeadraceError) -> HeadraceError:
-        if isinstance(error, InvalidTimestampError):
-            error.record_index = _first_outside(batch, error)
+    def _refused(self, error: HeadraceError) -> HeadraceError:
         self._metrics.count_error(0, code_for(error))
         # Its frames hold the batch and what was decompressed of it; the answer does not
         # need them, and the collector runs rarely.
@@ -312,11 +307,3 @@ class ProduceHandler:
         is_flush_due, self._is_flush_due = self._is_flush_due, False
         is_due = is_flush_due or (acks == ACKS_ALL and self._is_sync_required)
         return self._sync if is_due else None
-
-
-def _first_outside(batch: memoryview, error: InvalidTimestampError) -> int:
-    """Which record of a refused batch has the wrong timestamp."""
-    for index, record in enumerate(iter_records(batch)):
-        if not error.earliest <= record.timestamp <= error.latest:
-            return index
-    return -1
