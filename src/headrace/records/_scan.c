@@ -9,6 +9,7 @@
 #include <stdint.h>
 
 #include "_scan_crc.h"
+#include "_scan_find.h"
 #include "_scan_walk.h"
 
 enum { CORRUPT = 0, INVALID = 1 };
@@ -215,6 +216,8 @@ scan_scan_batches(PyObject *Py_UNUSED(module), PyObject *const *arguments, Py_ss
         return NULL;
     const uint8_t *base = view.buf;
     int is_fault = 0;
+    /* Threads check what lies on the disk, and a batch may be a hundred megabytes. */
+    Py_BEGIN_ALLOW_THREADS
     while (end - position >= HEADER_SIZE) {
         const uint8_t *batch = base + position;
         is_fault = 1;
@@ -232,6 +235,7 @@ scan_scan_batches(PyObject *Py_UNUSED(module), PyObject *const *arguments, Py_ss
             break;
         position += (Py_ssize_t)size;
     }
+    Py_END_ALLOW_THREADS
     PyBuffer_Release(&view);
     PyObject *what = sentence_or_none(is_fault, sentence);
     return what == NULL ? NULL : Py_BuildValue("(nN)", position, what);
@@ -251,12 +255,14 @@ scan_find_batch(PyObject *Py_UNUSED(module), PyObject *const *arguments, Py_ssiz
     if (!take_bounds(arguments, &view, &position, &end))
         return NULL;
     const uint8_t *base = view.buf;
+    Py_BEGIN_ALLOW_THREADS
     for (; end - position >= HEADER_SIZE && found < 0; position++) {
         const uint8_t *batch = base + position;
         if (is_plausible(batch, end - position, min_offset) &&
             !check_crc(batch, (Py_ssize_t)batch_size(batch), sentence))
             found = position;
     }
+    Py_END_ALLOW_THREADS
     PyBuffer_Release(&view);
     return PyLong_FromSsize_t(found);
 }
@@ -272,6 +278,10 @@ static PyMethodDef scan_methods[] = {
     {"scan_batches", FAST(scan_scan_batches), METH_FASTCALL,
      "Where the last good batch ends, and what stopped there."},
     {"find_batch", FAST(scan_find_batch), METH_FASTCALL, "Where the next valid batch begins, or -1."},
+    {"find_record", scan_find_record, METH_VARARGS, "The first plain record at or after a time."},
+    {"find_newest", scan_find_newest, METH_VARARGS, "The first plain record of the largest time."},
+    {"find_header", scan_find_header, METH_VARARGS, "The next batch at or after a time."},
+    {"find_disorder", scan_find_disorder, METH_O, "Where a time index does not increase, or -1."},
     {NULL, NULL, 0, NULL},
 };
 
