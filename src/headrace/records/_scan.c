@@ -216,8 +216,6 @@ scan_scan_batches(PyObject *Py_UNUSED(module), PyObject *const *arguments, Py_ss
         return NULL;
     const uint8_t *base = view.buf;
     int is_fault = 0;
-    /* Threads check what lies on the disk, and a batch may be a hundred megabytes. */
-    Py_BEGIN_ALLOW_THREADS
     while (end - position >= HEADER_SIZE) {
         const uint8_t *batch = base + position;
         is_fault = 1;
@@ -235,7 +233,6 @@ scan_scan_batches(PyObject *Py_UNUSED(module), PyObject *const *arguments, Py_ss
             break;
         position += (Py_ssize_t)size;
     }
-    Py_END_ALLOW_THREADS
     PyBuffer_Release(&view);
     PyObject *what = sentence_or_none(is_fault, sentence);
     return what == NULL ? NULL : Py_BuildValue("(nN)", position, what);
@@ -255,14 +252,12 @@ scan_find_batch(PyObject *Py_UNUSED(module), PyObject *const *arguments, Py_ssiz
     if (!take_bounds(arguments, &view, &position, &end))
         return NULL;
     const uint8_t *base = view.buf;
-    Py_BEGIN_ALLOW_THREADS
     for (; end - position >= HEADER_SIZE && found < 0; position++) {
         const uint8_t *batch = base + position;
         if (is_plausible(batch, end - position, min_offset) &&
             !check_crc(batch, (Py_ssize_t)batch_size(batch), sentence))
             found = position;
     }
-    Py_END_ALLOW_THREADS
     PyBuffer_Release(&view);
     return PyLong_FromSsize_t(found);
 }

@@ -87,7 +87,7 @@ def find_header(
 
 
 def find_disorder(entries: Buffer) -> int:
-    """Number of the first entry of a time index that does not increase over the last; -1 if none."""
+    """Number of the first entry of a time index that is not above the one before; -1 if none."""
     last_timestamp = last_offset = -1
     whole = memoryview(entries)[: len(entries) // _TIME_ENTRY.size * _TIME_ENTRY.size]
     for index, (timestamp, offset) in enumerate(_TIME_ENTRY.iter_unpack(whole)):
