@@ -15,15 +15,22 @@ from headrace.settings.broker_settings import BrokerSettings
 HOUR_SECONDS = 3600
 
 
+class Log:
+    """It has a message that is not synced."""
+
+    config = SimpleNamespace(flush_ms=60_000)
+    recovery_point = 0
+    log_end_offset = 1
+
+
 class Stage:
-    """A service of which housekeeping sees what it needs, and a log that is not synced."""
+    """A service of which housekeeping sees what it needs, and one log."""
 
     def __init__(self) -> None:
         self.clock = Clock()
         self.synced: list[Any] = []
         self.swept_ms: list[int] = []
-        config = SimpleNamespace(flush_ms=60_000)
-        self.log = SimpleNamespace(config=config, recovery_point=0, log_end_offset=1)
+        self.log = Log()
         broker = SimpleNamespace(
             settings=BrokerSettings.load(),
             clock=self.clock,
