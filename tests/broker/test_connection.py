@@ -227,10 +227,10 @@ def test_a_wall_clock_that_jumps_closes_no_quiet_connection(
         monkeypatch.setattr(type(stage.service.broker), "now_ms", lambda *_: real() + day_ms)
         monkeypatch.setattr(stage.service.broker.clock, "now_ms", lambda: real() + day_ms)
 
-        stage.service.sweep_idle(5_000)
+        stage.service.sweep_idle(stage.service.steady_ms(), 5_000)
         was_closed = transport.is_aborted
         stage.service.broker.clock.advance(day_ms)
-        stage.service.sweep_idle(5_000)
+        stage.service.sweep_idle(stage.service.steady_ms(), 5_000)
 
         assert not was_closed
         assert transport.is_aborted

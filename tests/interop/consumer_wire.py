@@ -80,7 +80,8 @@ class Consumer:
             **defaults,
         }
 
-    def _fields(self, fields: dict[str, Any]) -> dict[str, Any]:
+    def fields(self, fields: dict[str, Any]) -> dict[str, Any]:
+        """What a heartbeat says in which nothing but `fields` has changed."""
         return {
             "group_id": self.group_id,
             "member_id": self.member_id,
@@ -97,7 +98,7 @@ class Consumer:
 
     def beat(self, *, version: int = 1, **fields: Any) -> Any:
         """Send one heartbeat; nothing but what `fields` say has changed."""
-        answer = ask(self.wire, CONSUMER_GROUP_HEARTBEAT, version, **self._fields(fields))
+        answer = ask(self.wire, CONSUMER_GROUP_HEARTBEAT, version, **self.fields(fields))
         if answer.error_code == NONE:
             self.member_id = answer.member_id
             self.member_epoch = answer.member_epoch

@@ -12,6 +12,7 @@ from collections import deque
 from typing import TYPE_CHECKING, Any
 
 from headrace.broker.answers import Answer, Piece
+from headrace.broker.clock import Timer
 from headrace.broker.outbox import Outbox
 from headrace.broker.receive_buffer import ReceiveBuffer
 from headrace.errors import WireError
@@ -56,7 +57,7 @@ class Connection(asyncio.BufferedProtocol):
         self._is_paused = False
         self._is_closing = False
         self._is_held = False
-        self._memory_timer: asyncio.TimerHandle | None = None
+        self._memory_timer: Timer | None = None
         self._request_began_ms = 0  # when the first bytes of the incomplete request came
         self.shapes = ProduceShapes()
         self.has_descriptor = False  # counted in the quota of sockets
@@ -267,7 +268,11 @@ class Connection(asyncio.BufferedProtocol):
             _log.warning("no memory for a large request; closing", extra={"peer": self.peer})
             self.close()
             return
-        self._memory_timer = service.loop.call_later(1, self._memory_tick, seconds_left - 1)
+        clock = service.broker.clock
+        # By this clock: what lies in the sockets is read before anybody is let go.
+        self._memory_timer = clock.call_at(
+            clock.steady_ms() + 1_000, lambda: self._memory_tick(seconds_left - 1)
+        )
         service.drop_stalled()
 
     def is_hoarding(self, now_ms: int) -> bool:

@@ -2,15 +2,17 @@
 
 import asyncio
 import logging
-from collections.abc import Callable
+from collections.abc import Awaitable, Callable
 
 from headrace.broker.compacting import Compacting
+from headrace.broker.lookups import run_beside
 from headrace.broker.service import Service
 from headrace.broker.topic_names import GROUP_METADATA_TOPIC
 from headrace.config import LONG_MAX
 from headrace.errors import HeadraceError
 from headrace.log.directory import LogDirectory
 from headrace.log.partition_log import PartitionLog
+from headrace.log.time_lookup import prepare_retention
 
 _log = logging.getLogger(__name__)
 
@@ -55,11 +57,11 @@ class Housekeeping:
             task.cancel()
         await asyncio.gather(*self._tasks, return_exceptions=True)
 
-    async def _repeat(self, seconds: float, job: Callable[[], None]) -> None:
+    async def _repeat(self, seconds: float, job: Callable[[], Awaitable[None]]) -> None:
         while True:
             await asyncio.sleep(seconds)
             try:
-                job()
+                await job()
             except (HeadraceError, OSError) as error:
                 _log.error("%s failed: %s", job.__name__.strip("_"), error)
 
@@ -91,18 +93,23 @@ class Housekeeping:
             except HeadraceError as error:
                 _log.error("expiry of offsets failed: %s", error)
 
-    def _enforce_retention(self) -> None:
+    async def _enforce_retention(self) -> None:
         service = self._service
-        deleted = service.broker.topics.enforce_retention(service.broker.now_ms())
+        now_ms = service.broker.now_ms()
+        # How old a segment is that another process wrote is read from it, once, beside the loop.
+        for log in list(self._logs.loaded()):
+            await run_beside(prepare_retention(log, now_ms))
+        deleted = service.broker.topics.enforce_retention(now_ms)
         service.metrics.segments_deleted.value += deleted
 
-    def _sweep(self) -> None:
+    async def _sweep(self) -> None:
         self._service.broker.topics.open_some()
-        self._service.sweep_idle(_QUIET_MS)
+        # Who has spoken during a stall is heard before it counts as idle.
+        self._service.sweep_idle(await self._service.broker.clock.settle(), _QUIET_MS)
 
-    def _flush_due(self) -> None:
+    async def _flush_due(self) -> None:
         """Sync logs that have had unsynced messages for flush.ms, or segments closed unsynced."""
-        now_ms = self._service.broker.now_ms()
+        now_ms = self._service.broker.clock.steady_ms()
         dirty_since: dict[PartitionLog, int] = {}
         for log in list(self._logs.loaded()):
             if log.has_unsynced_segments and log.sync_failure is None:

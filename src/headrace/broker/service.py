@@ -122,9 +122,8 @@ class Service:
             else:
                 del self._by_peer[connection.peer]
 
-    def sweep_idle(self, quiet_ms: int) -> None:
+    def sweep_idle(self, now_ms: int, quiet_ms: int) -> None:
         """Close connections idle too long; take large buffers from those merely quiet."""
-        now_ms = self.steady_ms()
         max_idle_ms = self.broker.settings.int("connections.max.idle.ms")
         for connection in tuple(self.connections):
             idle_ms = now_ms - connection.last_active_ms

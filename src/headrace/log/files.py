@@ -53,10 +53,10 @@ class NamedFile:
 class CachedFile:
     """A file that is open while it is used much; `get` opens it again otherwise."""
 
-    __slots__ = ("_cache", "file", "flags", "is_recent", "path")
+    __slots__ = ("cache", "file", "flags", "is_recent", "path")
 
     def __init__(self, cache: "FileCache", path: Path, flags: int) -> None:
-        self._cache = cache
+        self.cache = cache
         self.path = path
         self.flags = flags
         self.file: OpenFile | None = None
@@ -64,7 +64,7 @@ class CachedFile:
 
     def get(self) -> OpenFile:
         self.is_recent = True
-        return self.file or self._cache.admit(self)
+        return self.file or self.cache.admit(self)
 
     def close(self) -> None:
         """Give the descriptor up (readers that hold it keep it)."""

@@ -22,6 +22,7 @@ from headrace.log.leader_epochs import LeaderEpochs
 from headrace.log.producer_state import ProducerBatch, ProducerStates
 from headrace.log.segment import BatchFacts, Segment
 from headrace.log.segment_check import checked_end, load_index, locate
+from headrace.log.steps import run_here
 from headrace.records.batch import (
     NO_TIMESTAMP,
     BatchHeader,
@@ -296,11 +297,11 @@ class PartitionLog:
 
     def offset_for_time(self, timestamp_ms: int) -> tuple[int, int] | None:
         """(timestamp, offset) of the first record at or after `timestamp_ms`."""
-        return time_lookup.first_at_or_after(self, timestamp_ms)
+        return run_here(time_lookup.first_at_or_after(self, timestamp_ms))
 
     def offset_of_max_timestamp(self) -> tuple[int, int] | None:
         """(timestamp, offset) of the first record with the largest timestamp."""
-        return time_lookup.first_of_max_timestamp(self)
+        return run_here(time_lookup.first_of_max_timestamp(self))
 
     def end_offset_for_epoch(self, epoch: int) -> tuple[int, int]:
         """(epoch, end offset) of the largest epoch up to `epoch`; (-1, -1) if unknown."""

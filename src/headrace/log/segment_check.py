@@ -122,14 +122,19 @@ def _check(segment: Segment, position: int, limit: int) -> int:
             if end > position:
                 break
             checked = _scan_one(segment, end)
-        segment.examined.add(end, checked)
-        if segment.examined.end_of(0) >= segment.trusted_from:
-            segment.trusted_from = 0
-            segment.examined = Ranges()
+        note_checked(segment, end, checked)
         end = checked
         if checked < stop:
             break
     return end
+
+
+def note_checked(segment: Segment, start: int, end: int) -> None:
+    """The batches in [start, end) are good."""
+    segment.examined.add(start, end)
+    if segment.examined.end_of(0) >= segment.trusted_from:
+        segment.trusted_from = 0
+        segment.examined = Ranges()
 
 
 def _cut_known(segment: Segment, position: int, limit: int) -> int:

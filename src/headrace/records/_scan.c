@@ -9,6 +9,7 @@
 #include <stdint.h>
 
 #include "_scan_crc.h"
+#include "_scan_find.h"
 #include "_scan_walk.h"
 
 /* What a check found, as Python is told: (kind, what). */
@@ -370,6 +371,10 @@ static PyMethodDef scan_methods[] = {
     {"scan_batches", FAST(scan_scan_batches), METH_FASTCALL,
      "Where the last good batch ends, and what stopped there."},
     {"find_batch", FAST(scan_find_batch), METH_FASTCALL, "Where the next valid batch begins, or -1."},
+    {"find_record", scan_find_record, METH_VARARGS, "The first plain record at or after a time."},
+    {"find_newest", scan_find_newest, METH_VARARGS, "The first plain record of the largest time."},
+    {"find_header", scan_find_header, METH_VARARGS, "The next batch at or after a time."},
+    {"find_disorder", scan_find_disorder, METH_O, "Where a time index does not increase, or -1."},
     {NULL, NULL, 0, NULL},
 };
 

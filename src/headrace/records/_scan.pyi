@@ -26,3 +26,26 @@ def check_records(
 ) -> Finding: ...
 def scan_batches(buffer: Buffer, start: int, end: int, /) -> tuple[int, str | None]: ...
 def find_batch(buffer: Buffer, start: int, end: int, min_offset: int, /) -> int: ...
+def find_record(
+    records: Buffer,
+    count: int,
+    base_timestamp: int,
+    base_offset: int,
+    is_append_time: bool,
+    timestamp: int,
+    start_offset: int,
+    /,
+) -> tuple[int, int] | str | None: ...
+def find_newest(
+    records: Buffer,
+    count: int,
+    base_timestamp: int,
+    base_offset: int,
+    is_append_time: bool,
+    start_offset: int,
+    /,
+) -> tuple[int, int] | str | None: ...
+def find_header(
+    buffer: Buffer, start: int, timestamp: int, start_offset: int, /
+) -> tuple[int, bool, int]: ...
+def find_disorder(entries: Buffer, /) -> int: ...

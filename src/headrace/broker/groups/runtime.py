@@ -235,7 +235,7 @@ class Groups:
 
     def _tick(self) -> None:
         self._timer = None
-        for decision in self.coordinator.tick(self.clock.steady_ms()):
+        for decision in self.coordinator.tick(self.clock.settled_ms):
             self.carry_out_soon(decision)
         self._keep_time()
 
