@@ -60,7 +60,7 @@ def new_group(start: Callable[[], BrokerProcess]) -> Iterator[Callable[[], Group
     def make() -> Group:
         broker = start()
         admin = AdminClient({"bootstrap.servers": broker.bootstrap})
-        admin.create_topics([NewTopic("numbers", PARTITIONS)])["numbers"].result(30)
+        admin.create_topics([NewTopic("numbers", PARTITIONS)])["numbers"].result(120)
         group = Group(Engine("headrace", broker.bootstrap), "numbers", PARTITIONS, "mill")
         group.broker = broker  # type: ignore[attr-defined]
         groups.append(group)

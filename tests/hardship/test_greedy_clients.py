@@ -221,7 +221,7 @@ def test_large_requests_together_stay_within_the_budget(
 
 
 @pytest.mark.slow
-@pytest.mark.timeout(300)
+@pytest.mark.timeout(1800)
 def test_those_who_hoard_the_budget_make_room_for_an_honest_request(
     guarded: Any, connect: Callable[..., Any], batch: Callable[..., bytes]
 ) -> None:

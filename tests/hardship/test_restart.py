@@ -67,7 +67,7 @@ def test_sigterm_under_load_drains_and_leaves_a_clean_directory(
     assert (tmp_path / ".kafka_cleanshutdown").exists()
     with broker_process(tmp_path, port=port) as broker:
         assert "repaired" not in broker.stderr_text()
-        assert producer.flush(60) == 0
+        assert producer.flush(120) == 0
         assert not failures
         wire = connect(broker.port)
         for partition in range(2):

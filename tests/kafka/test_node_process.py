@@ -64,7 +64,7 @@ def test_another_process_finds_it_by_number_and_start_time(java):
     )
 
     assert answer.stdout == f"{child.pid} 7\n"
-    assert child.wait(30) == -signal.SIGTERM
+    assert child.wait(120) == -signal.SIGTERM
 
 
 def test_a_process_that_merely_has_its_number_is_never_signalled(java):

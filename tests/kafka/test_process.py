@@ -55,7 +55,7 @@ def assert_ends(pid):
         child = psutil.Process(pid)
     except psutil.NoSuchProcess:
         return
-    gone, alive = psutil.wait_procs([child], timeout=30)
+    gone, alive = psutil.wait_procs([child], timeout=120)
     assert gone
     assert not alive
 

@@ -45,7 +45,7 @@ def publisher_on(
 
 
 def await_(condition: Callable[[], bool]) -> None:
-    deadline = time.monotonic() + 60
+    deadline = time.monotonic() + 180
     while not condition():
         assert time.monotonic() < deadline
         time.sleep(0.01)
