@@ -55,7 +55,7 @@ def test_one_fdatasync_serves_all_who_came_while_another_ran(
 ) -> None:
     calls = []
     may_go_on = threading.Event()
-    monkeypatch.setattr(os, "fdatasync", lambda fd: (calls.append(fd), may_go_on.wait(10)))
+    monkeypatch.setattr(os, "fdatasync", lambda fd: (calls.append(fd), may_go_on.wait(120)))
 
     async def scenario() -> None:
         sync = DiskSync(asyncio.get_running_loop(), Metrics())

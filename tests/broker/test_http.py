@@ -19,7 +19,7 @@ def run_with_server(
         server = HttpServer(Metrics(), lambda: health, lambda: readiness)
         await server.start("127.0.0.1", 0)
         try:
-            return await asyncio.wait_for(talk(server.port), 30)
+            return await asyncio.wait_for(talk(server.port), 120)
         finally:
             await server.stop()
 

@@ -52,7 +52,7 @@ _PORTS = range(20_000, 30_000)
 _POLL_SECONDS = 0.01
 
 
-def wait_until(condition: Callable[[], Any], what: str, seconds: float = 30.0) -> Any:
+def wait_until(condition: Callable[[], Any], what: str, seconds: float = 120.0) -> Any:
     """Return what `condition` returns once that is true; the only place that sleeps."""
     deadline = time.monotonic() + seconds
     while not (result := condition()):
@@ -79,7 +79,7 @@ def encode_frame(request: Any, correlation_id: int = 0) -> bytes:
 class Wire:
     """One raw connection: whole frames, requests as kio has them, nothing retried."""
 
-    def __init__(self, port: int, timeout: float = 30.0) -> None:
+    def __init__(self, port: int, timeout: float = 120.0) -> None:
         self.port = port
         self.socket = socket.create_connection(("127.0.0.1", port), timeout)
         self.socket.setsockopt(socket.IPPROTO_TCP, socket.TCP_NODELAY, 1)
@@ -285,7 +285,7 @@ def run_headrace(*arguments: object, prefix: tuple[str, ...] = ()) -> Any:
     environment["PYTHONPATH"] = str(Path(headrace.__file__).parents[1])
     command = [*prefix, sys.executable, "-m", "headrace", *map(str, arguments)]
     return subprocess.run(
-        command, capture_output=True, text=True, timeout=60, env=environment, check=False
+        command, capture_output=True, text=True, timeout=180, env=environment, check=False
     )
 
 
@@ -314,7 +314,7 @@ def connect() -> Iterator[Callable[..., Wire]]:
     """`connect(port)`: a raw client, closed when the test ends."""
     with contextlib.ExitStack() as stack:
 
-        def open_wire(port: int, timeout: float = 30.0) -> Wire:
+        def open_wire(port: int, timeout: float = 120.0) -> Wire:
             wire = Wire(port, timeout)
             stack.callback(wire.close)
             return wire

@@ -9,6 +9,7 @@ from tests.interop.group_wire import (
     NONE,
     OFFSET_COMMIT,
     OFFSET_FETCH,
+    SESSION_MS,
     ask,
     committed,
     wait_for,
@@ -74,7 +75,7 @@ class Consumer:
         self.member_epoch = 0
         self.assignment: Partitions = {}
         self._joining = {
-            "rebalance_timeout": 10_000,
+            "rebalance_timeout": SESSION_MS,
             "subscribed_topic_names": list(topics),
             "topic_partitions": [],
             **defaults,

@@ -5,12 +5,13 @@ names only partitions whose position changed.
 """
 
 from collections import OrderedDict
+from secrets import randbelow
 
 from headrace.protocol.fetch import FetchPartition, FetchRequest
 
 FINAL_EPOCH = -1
 INITIAL_EPOCH = 0
-_MAX_EPOCH = 2**31 - 1
+_MAX_EPOCH = _MAX_ID = 2**31 - 1
 
 Key = tuple[bytes, int]
 
@@ -74,7 +75,6 @@ class FetchSessions:
         self._slots = slots
         self._eviction_ms = eviction_ms
         self._sessions: OrderedDict[int, FetchSession] = OrderedDict()
-        self._next_id = 1
 
     def __len__(self) -> int:
         return len(self._sessions)
@@ -90,14 +90,20 @@ class FetchSessions:
         """Return a new session; None when all slots are in recent use."""
         if len(self._sessions) >= self._slots and not self._evict(now_ms):
             return None
-        session = FetchSession(self._next_id, has_topic_ids, now_ms)
-        self._next_id = self._next_id % _MAX_EPOCH + 1
+        session = FetchSession(self._unused_id(), has_topic_ids, now_ms)
         self._sessions[session.session_id] = session
         return session
 
     def close(self, session_id: int) -> None:
         """Forget a session; unknown ones are fine."""
         self._sessions.pop(session_id, None)
+
+    def _unused_id(self) -> int:
+        # Drawn, not counted: a consumer may name a session of the broker's life before this one,
+        # and would read, silently, what another consumer asked for under the same number.
+        while (drawn := 1 + randbelow(_MAX_ID)) in self._sessions:
+            pass
+        return drawn
 
     def _evict(self, now_ms: int) -> bool:
         if not self._sessions:
