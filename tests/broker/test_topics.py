@@ -1,7 +1,7 @@
 import logging
 import shutil
 from collections.abc import Callable, Iterator
-from contextlib import ExitStack
+from contextlib import ExitStack, closing
 from pathlib import Path
 from uuid import UUID
 
@@ -430,3 +430,16 @@ def test_a_copied_directory_does_not_take_its_originals_id(
     restarted.enforce_retention(NOW_MS + 2 * WEEK_MS)
     assert (tmp_path / "copy-0" / f"{0:020d}.log").stat().st_size > 0
     assert restarted.log("t", 0).log_start_offset == 1
+
+
+def test_a_producer_expiration_changed_earlier_acts_after_a_start(tmp_path: Path) -> None:
+    settings = BrokerSettings.load()
+    settings.set_dynamic({"default:producer.id.expiration.ms": "2000"})
+    logs = LogDirectory(tmp_path, node_id=1)
+    logs.open(NOW_MS)
+    with closing(Catalog(tmp_path)) as catalog:
+        topics = Topics(catalog, logs, settings, lambda: NOW_MS)
+        topics.create("t", 1, {})
+
+        assert topics.log("t", 0).producer_expiration_ms == 2000
+    logs.close(NOW_MS)
