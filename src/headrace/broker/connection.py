@@ -45,6 +45,7 @@ class Connection(asyncio.BufferedProtocol):
             service.metrics.bytes_out,
             on_room=self._maybe_go_on,
             on_broken=self.close,
+            reads=service.reads,
         )
         self._transport: Any = None
         self._is_paused = False

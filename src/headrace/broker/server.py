@@ -172,6 +172,7 @@ class Server:
                 connection.finish()
             await asyncio.sleep(0)
             service.sync.stop()
+            service.reads.stop()
             service.broker.clock.stop()
         self._close_storage()
 

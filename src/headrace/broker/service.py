@@ -16,6 +16,7 @@ from headrace.broker.handlers.fetch import FetchHandler
 from headrace.broker.handlers.produce import ProduceHandler
 from headrace.broker.log_finder import LogFinder
 from headrace.broker.memory import MemoryBudget
+from headrace.broker.read_threads import ReadThreads
 from headrace.broker.receive_buffer import ReceiveBuffer
 from headrace.broker.state import Broker, RequestContext
 from headrace.broker.waiting import Waiting
@@ -52,6 +53,7 @@ class Service:
         self.finder = LogFinder(broker.topics)
         self.waiting = Waiting()
         self.sync = DiskSync(loop, metrics)
+        self.reads = ReadThreads(loop)
         self.committer = Committer(loop, broker.now_ms, self.waiting, metrics)
         self.sessions = FetchSessions(
             settings.int("max.incremental.fetch.session.cache.slots"), eviction_ms=120_000
