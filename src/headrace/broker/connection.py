@@ -32,8 +32,8 @@ MEMORY_WAIT_SECONDS = 30.0
 class Connection(asyncio.BufferedProtocol):
     """Created by the server for each accepted socket. Event-loop thread only."""
 
-    __slots__ = ("_answers", "_buffer", "_is_closing", "_is_paused", "_memory_timer", "_outbox",
-                 "_service", "_transport", "has_staged_views", "last_active_ms", "peer",
+    __slots__ = ("_answers", "_buffer", "_is_closing", "_is_held", "_is_paused", "_memory_timer",
+                 "_outbox", "_service", "_transport", "has_staged_views", "last_active_ms", "peer",
                  "shapes")  # fmt: skip
 
     def __init__(self, service: "Service") -> None:
@@ -49,6 +49,7 @@ class Connection(asyncio.BufferedProtocol):
         )
         self._transport: Any = None
         self._is_paused = False
+        self._is_held = False
         self._is_closing = False
         self._memory_timer: asyncio.TimerHandle | None = None
         self.has_staged_views = False
@@ -116,7 +117,11 @@ class Connection(asyncio.BufferedProtocol):
                 if available < 4:
                     buffer.wanted = 0
                     break
-                if len(self._answers) >= service.max_inflight or self._outbox.is_blocked:
+                if (
+                    self._is_held
+                    or self._outbox.is_blocked
+                    or len(self._answers) >= service.max_inflight
+                ):
                     self._pause()
                     break
                 size = INT32.unpack_from(buffer.data, start)[0] + 4
@@ -186,6 +191,17 @@ class Connection(asyncio.BufferedProtocol):
 
     # --- flow control
 
+    def hold(self) -> None:
+        """Serve no further request, and read none, until `go_on`."""
+        self._is_held = True
+        if not self._is_closing:
+            self._pause()
+
+    def go_on(self) -> None:
+        """The request that held the connection is done."""
+        self._is_held = False
+        self._maybe_go_on()
+
     def _pause(self) -> None:
         if not self._is_paused:
             self._is_paused = True
@@ -195,6 +211,7 @@ class Connection(asyncio.BufferedProtocol):
         if (
             self._is_paused
             and not self._is_closing
+            and not self._is_held
             and not self._outbox.is_blocked
             and self._memory_timer is None
             and len(self._answers) <= self._service.max_inflight // 2
@@ -202,7 +219,7 @@ class Connection(asyncio.BufferedProtocol):
             self._service.loop.call_soon(self._go_on)
 
     def _go_on(self) -> None:
-        if not self._is_paused or self._is_closing:
+        if not self._is_paused or self._is_closing or self._is_held:
             return
         self._is_paused = False
         self._take_requests()

@@ -125,14 +125,14 @@ class Outbox:
         sent = 0
         while pieces and self._transport is not None and not self.is_blocked:
             piece = pieces.popleft()
+            content: bytes | bytearray | None
             if isinstance(piece, FileSlice):
                 if self._may_sendfile(piece):
                     self._sendfile(b"", piece)
                     continue
                 content = self._read(piece)
                 if content is None:
-                    break
-                piece = content
+                    break  # a thread reads it first
             elif pieces:
                 follower = pieces[0]
                 if isinstance(follower, FileSlice):
@@ -140,11 +140,14 @@ class Outbox:
                         del pieces[0]
                         self._sendfile(piece, follower)
                         continue
+                    content = piece
                 else:
-                    piece = self._join(piece)
+                    content = self._join(piece)
+            else:
+                content = piece
             if self._transport is not None:
-                sent += len(piece)
-                self._transport.write(piece)
+                sent += len(content)
+                self._transport.write(content)
         self._bytes_out.value += sent
 
     def _join(self, piece: bytes) -> bytes:
