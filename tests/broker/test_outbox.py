@@ -10,7 +10,14 @@ import pytest
 import uvloop
 
 from headrace.broker.answers import Piece
-from headrace.broker.outbox import COPY_BYTES, SENDFILE_FROM_BYTES, STRETCH_BYTES, Outbox
+from headrace.broker.outbox import (
+    COPY_BYTES,
+    SENDFILE_FROM_BYTES,
+    STRETCH_BYTES,
+    TURN_BYTES,
+    TURN_READS,
+    Outbox,
+)
 from headrace.broker.read_threads import ReadThreads
 from headrace.log.access import RESIDENT
 from headrace.log.files import OpenFile
@@ -293,6 +300,63 @@ def test_a_disk_that_cannot_read_breaks_the_connection(
             await reader.readexactly(MEGABYTE)
 
         assert sender.breaks == 1
+        writer.close()
+        server.close()
+
+    run(scenario)
+
+
+def test_thousands_of_short_stretches_are_sent_over_several_turns(
+    file: OpenFile, content: bytes, monkeypatch: pytest.MonkeyPatch
+) -> None:
+    async def scenario() -> None:
+        server, sender, reader, writer = await connected()
+        looks: list[int] = []
+        real = RESIDENT.try_read
+
+        def try_read(self: Any, *place: Any) -> Any:
+            looks[-1] += 1
+            return real(*place)
+
+        monkeypatch.setattr(type(RESIDENT), "try_read", try_read)
+        loop = asyncio.get_running_loop()
+
+        def next_turn() -> None:
+            looks.append(0)
+            if not sender.outbox.is_empty:
+                loop.call_soon(next_turn)
+
+        looks.append(0)
+        pieces: list[Piece] = [FileSlice(file, 10 * i, 10) for i in range(5000)]
+        sender.outbox.send(pieces)
+        next_turn()
+
+        assert await reader.readexactly(50_000) == content[:50_000]
+        assert sum(looks) == 5000
+        assert max(looks) <= TURN_READS
+        writer.close()
+        server.close()
+
+    run(scenario)
+
+
+def test_a_reader_as_fast_as_the_loop_does_not_keep_it(
+    file: OpenFile, content: bytes, monkeypatch: pytest.MonkeyPatch
+) -> None:
+    async def scenario() -> None:
+        server, sender, _, writer = await connected()
+        asked: list[int] = []
+
+        def sendfile(out: int, fd: int, position: int, length: int) -> int:
+            asked.append(length)
+            return length  # a socket that takes everything
+
+        with monkeypatch.context() as patch:
+            patch.setattr(os, "sendfile", sendfile)
+            sender.outbox.send([FileSlice(file, 0, len(content))])
+
+        assert sum(asked) == TURN_BYTES < len(content)
+        assert sender.outbox.is_blocked
         writer.close()
         server.close()
 

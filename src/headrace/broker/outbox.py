@@ -41,14 +41,17 @@ STRETCH_BYTES = 1024 * 1024
 # What one connection sends of files in one turn of the loop (under half a millisecond): a
 # reader as fast as the loop would else keep it to itself for all of a large answer.
 TURN_BYTES = 2 * 1024 * 1024
+# Stretches too short for sendfile that one connection reads in one turn of the loop, at a few
+# microseconds each: an answer may have thousands.
+TURN_READS = 128
 
 
 class Outbox:
     """Owned by one connection; event-loop thread only."""
 
-    __slots__ = ("_bytes_out", "_is_full", "_is_waiting", "_is_warming", "_loop", "_on_broken",
-                 "_on_room", "_pieces", "_probe_every", "_reads", "_socket", "_transport",
-                 "_warm_end", "_warm_file", "is_blocked")  # fmt: skip
+    __slots__ = ("_bytes_out", "_is_full", "_is_resting", "_is_waiting", "_is_warming", "_loop",
+                 "_on_broken", "_on_room", "_pieces", "_probe_every", "_reads", "_socket",
+                 "_transport", "_warm_end", "_warm_file", "is_blocked")  # fmt: skip
 
     def __init__(
         self,
@@ -66,10 +69,11 @@ class Outbox:
         self._pieces: deque[Piece] = deque()
         self._transport: Any = None
         self._socket: socket.socket | None = None
-        self.is_blocked = False  # nothing can be sent now: one of the next three
+        self.is_blocked = False  # nothing can be sent now: one of the next four
         self._is_full = False  # the transport's buffer is over its high-water mark
         self._is_waiting = False  # the socket is full
         self._is_warming = False  # a thread reads what comes next
+        self._is_resting = False  # others have the loop
         # What a thread has read: sent without asking again, so that there is always progress.
         self._warm_file: OpenFile | None = None
         self._warm_end = 0
@@ -113,7 +117,7 @@ class Outbox:
         self._go_on()
 
     def _go_on(self) -> None:
-        self.is_blocked = self._is_full or self._is_waiting or self._is_warming
+        self.is_blocked = self._is_full or self._is_waiting or self._is_warming or self._is_resting
         if self.is_blocked:
             return
         self._pump()
@@ -122,7 +126,7 @@ class Outbox:
 
     def _pump(self) -> None:
         pieces = self._pieces
-        sent = 0
+        sent = reads = 0
         while pieces and self._transport is not None and not self.is_blocked:
             piece = pieces.popleft()
             content: bytes | bytearray | None
@@ -130,6 +134,11 @@ class Outbox:
                 if self._may_sendfile(piece):
                     self._sendfile(b"", piece)
                     continue
+                reads += 1
+                if reads > TURN_READS:
+                    pieces.appendleft(piece)
+                    self._rest()
+                    break
                 content = self._read(piece)
                 if content is None:
                     break  # a thread reads it first
@@ -149,6 +158,15 @@ class Outbox:
                 sent += len(content)
                 self._transport.write(content)
         self._bytes_out.value += sent
+
+    def _rest(self) -> None:
+        """Let others have the loop, then go on."""
+        self._is_resting = self.is_blocked = True
+        self._loop.call_soon(self._on_rested)
+
+    def _on_rested(self) -> None:
+        self._is_resting = False
+        self._go_on()
 
     def _join(self, piece: bytes) -> bytes:
         run = [piece]
