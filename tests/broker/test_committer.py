@@ -36,7 +36,7 @@ class Reader:
     def __init__(self) -> None:
         self.bytes: list[int] = []
 
-    def on_append(self, byte_count: int) -> None:
+    def on_append(self, log: object, byte_count: int) -> None:
         self.bytes.append(byte_count)
 
 

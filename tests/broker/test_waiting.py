@@ -5,7 +5,7 @@ class Recorder:
     def __init__(self) -> None:
         self.bytes: list[int] = []
 
-    def on_append(self, byte_count: int) -> None:
+    def on_append(self, log: object, byte_count: int) -> None:
         self.bytes.append(byte_count)
 
 
@@ -43,8 +43,8 @@ def test_a_waiter_may_remove_itself_while_it_is_told() -> None:
     waiting = Waiting()
 
     class Once(Recorder):
-        def on_append(self, byte_count: int) -> None:
-            super().on_append(byte_count)
+        def on_append(self, log: object, byte_count: int) -> None:
+            super().on_append(log, byte_count)
             waiting.remove(self, ["a"])
 
     first, second = Once(), Once()
@@ -55,3 +55,14 @@ def test_a_waiter_may_remove_itself_while_it_is_told() -> None:
     waiting.notify("a", 1)
 
     assert (first.bytes, second.bytes) == ([1], [1])
+
+
+def test_places_are_counted_once_for_each_log_and_waiter() -> None:
+    waiting, waiter = Waiting(), Recorder()
+
+    waiting.add(waiter, ["a", "b", "a"])
+    waiting.add(Recorder(), ["a"])
+    assert waiting.places == 3
+
+    waiting.remove(waiter, ["a", "b", "a", "c"])
+    assert waiting.places == 1

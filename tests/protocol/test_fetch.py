@@ -11,7 +11,7 @@ from kio.index import load_payload_module
 from kio.serial import entity_reader, entity_writer
 from kio.static.constants import EntityType
 
-from headrace.errors import WireError
+from headrace.errors import TooManyElementsError, WireError
 from headrace.protocol import fetch
 from headrace.protocol.fetch import FetchLayout, FetchPartition, PartitionHead
 
@@ -113,3 +113,85 @@ def test_random_bytes_are_read_or_refused_as_wire_error(body: bytes, version: in
     except WireError:
         return
     assert request.topics is not None
+
+
+def many_partitions(version: int, count: int, *, announced: int | None = None) -> bytes:
+    """A request for `count` partitions of one topic, by hand: kio would take minutes."""
+    is_flexible = version >= 12
+    said = count if announced is None else announced
+    length = fetch.write_array_length(said, is_compact=is_flexible)
+    one = b"\0" * fetch._PARTITION_OF_VERSION[version].size + (b"\0" if is_flexible else b"")
+    topic = b"t" * 16 if version >= 13 else fetch.write_string(b"t", is_compact=is_flexible)
+    body = b"" if version >= 15 else b"\xff" * 4
+    body += b"\0" * 13 + (b"\0" * 8 if version >= 7 else b"")
+    body += fetch.write_array_length(1, is_compact=is_flexible) + topic + length + one * count
+    if is_flexible:
+        body += b"\0"
+    if version >= 7:
+        body += fetch.write_array_length(0, is_compact=is_flexible)
+    if version >= 11:
+        body += b"\1" if is_flexible else b"\0\0"
+    return body + (b"\0" if is_flexible else b"")
+
+
+def run_steps(body: bytes, version: int, limit: int) -> tuple[int, fetch.FetchRequest]:
+    steps = fetch.read_steps(body, 0, len(body), version, limit)
+    taken = 0
+    while True:
+        try:
+            next(steps)
+        except StopIteration as done:
+            return taken, done.value
+        taken += 1
+
+
+@pytest.mark.parametrize("version", VERSIONS)
+def test_a_long_request_is_read_in_steps_and_a_short_one_in_none(version: int) -> None:
+    steps, request = run_steps(many_partitions(version, 5000), version, 5001)
+    assert len(request.topics[0][1]) == 5000
+    assert steps == 5001 // fetch.STEP_ELEMENTS
+
+    steps, _ = run_steps(many_partitions(version, 50), version, 51)
+    assert steps == 0
+
+
+@pytest.mark.parametrize("version", VERSIONS)
+def test_more_elements_than_allowed_are_refused_at_their_count_before_any_is_read(
+    version: int,
+) -> None:
+    # The count promises a million; there are as many bytes, and not one whole partition.
+    body = many_partitions(version, 0, announced=1_000_000) + b"\xff" * 1_000_000
+
+    with pytest.raises(TooManyElementsError) as refused:
+        run_steps(body, version, 20_000)
+
+    assert refused.value.limit == 20_000
+
+
+def test_topics_without_partitions_and_forgotten_ones_count_too() -> None:
+    start = b"\0" * 17 + b"\0" * 8
+    topics = b"\0\0\0\xc8" + (b"\0\1t" + b"\0" * 4) * 200
+    none = b"\0" * 4
+    forgotten = b"\0\0\0\1" + b"\0\1t" + b"\0\0\0\xc8" + b"\0" * 800
+    for body in (start + topics + none, start + none + forgotten):
+        assert run_steps(body, 7, 201)[0] == 0
+        with pytest.raises(TooManyElementsError):
+            run_steps(body, 7, 199)
+
+
+def test_thousands_of_topics_are_read_in_steps() -> None:
+    start = b"\0" * 17 + b"\0" * 8
+    one = b"\0\1t" + b"\0\0\0\1" + b"\0" * 24
+    body = start + b"\0\0\x13\x88" + one * 2500 + (b"\0\1t" + b"\0" * 4) * 2500 + b"\0" * 4
+
+    steps, request = run_steps(body, 7, 10_000)
+
+    assert steps >= 7500 // fetch.STEP_ELEMENTS - 1
+    assert [len(partitions) for _, partitions in request.topics] == [1] * 2500 + [0] * 2500
+
+
+def test_a_structure_of_endless_tagged_fields_is_refused() -> None:
+    body = many_partitions(12, 1)[:-1] + b"\xc0\x84\x3d" + b"\0\0" * 1_000_000
+
+    with pytest.raises(WireError, match="tagged fields"):
+        fetch.read_request(body, 0, len(body), 12)

@@ -52,11 +52,12 @@ class Connection(asyncio.BufferedProtocol):
             service.metrics.bytes_out,
             on_room=self._maybe_go_on,
             on_broken=self.close,
+            reads=service.reads,
         )
         self._transport: Any = None
         self._is_paused = False
-        self._is_closing = False
         self._is_held = False
+        self._is_closing = False
         self._memory_timer: Timer | None = None
         self._request_began_ms = 0  # when the first bytes of the incomplete request came
         self.shapes = ProduceShapes()
@@ -119,7 +120,7 @@ class Connection(asyncio.BufferedProtocol):
         self.last_active_ms = service.steady_ms()
         now_ms = service.broker.now_ms()
         try:
-            while not self._is_closing:
+            while not self._is_closing and not self._is_held:
                 start = buffer.start
                 available = buffer.end - start
                 if available < 4:
@@ -141,9 +142,6 @@ class Connection(asyncio.BufferedProtocol):
                     service.produce.handle_shaped(self, shaped, buffer.block, now_ms)
                 else:
                     self._serve(start + 4, end)
-                if self._is_held:
-                    self._pause()
-                    break
         except WireError as error:
             self.refuse(error)
         except Exception:
@@ -207,11 +205,13 @@ class Connection(asyncio.BufferedProtocol):
     # --- flow control
 
     def hold(self) -> None:
-        """Serve no other request of this connection until `go_on`."""
+        """Serve no further request, and read none, until `go_on`."""
         self._is_held = True
+        if not self._is_closing:
+            self._pause()
 
     def go_on(self) -> None:
-        """The request that held the connection is served."""
+        """The request that held the connection is done."""
         self._is_held = False
         self._maybe_go_on()
 

@@ -59,6 +59,7 @@ _CODES: dict[type[errors.HeadraceError], ErrorCode] = {
     errors.GroupSubscribedError: ErrorCode.group_subscribed_to_topic,
     errors.RequestError: ErrorCode.invalid_request,
     errors.WireError: ErrorCode.invalid_request,
+    errors.TooManyElementsError: ErrorCode.invalid_request,
 }
 
 

@@ -5,6 +5,7 @@ names only partitions whose position changed.
 """
 
 from collections import OrderedDict
+from collections.abc import Generator
 from secrets import randbelow
 
 from headrace.protocol.fetch import FetchPartition, FetchRequest
@@ -12,6 +13,11 @@ from headrace.protocol.fetch import FetchPartition, FetchRequest
 FINAL_EPOCH = -1
 INITIAL_EPOCH = 0
 _MAX_EPOCH = _MAX_ID = 2**31 - 1
+# Partitions in all sessions together, at about 400 bytes each: 100 MB. Fifty consumers of 5,000
+# partitions each fit; who comes later fetches without a session, as when all slots are taken.
+MAX_PARTITIONS = 250_000
+# Partitions that are taken in between two steps: a quarter of a millisecond.
+_STEP_PARTITIONS = 256
 
 Key = tuple[bytes, int]
 
@@ -36,17 +42,19 @@ class Watched:
 class FetchSession:
     """The partitions of one session, those served longest ago first."""
 
-    __slots__ = ("epoch", "has_topic_ids", "last_used_ms", "session_id", "watched")
+    __slots__ = ("counted", "epoch", "has_topic_ids", "last_used_ms", "session_id", "watched")
 
     def __init__(self, session_id: int, has_topic_ids: bool, now_ms: int) -> None:
         self.session_id = session_id
         self.has_topic_ids = has_topic_ids
         self.epoch = 1
         self.last_used_ms = now_ms
+        self.counted = 0  # partitions that FetchSessions has counted for it
         self.watched: OrderedDict[Key, Watched] = OrderedDict()
 
-    def take_in(self, request: FetchRequest) -> None:
-        """Add, change and forget partitions as the request says."""
+    def take_in(self, request: FetchRequest) -> Generator[None, None, None]:
+        """Add, change and forget partitions as the request says, in steps if they are many."""
+        left = _STEP_PARTITIONS
         for topic, partitions in request.topics:
             for asked in partitions:
                 known = self.watched.get((topic, asked.partition))
@@ -54,9 +62,17 @@ class FetchSession:
                     self.watched[topic, asked.partition] = Watched(topic, asked)
                 else:
                     known.update(asked)
+                left -= 1
+                if not left:
+                    left = _STEP_PARTITIONS
+                    yield
         for topic, indexes in request.forgotten:
             for index in indexes:
                 self.watched.pop((topic, index), None)
+                left -= 1
+                if not left:
+                    left = _STEP_PARTITIONS
+                    yield
 
     def advance(self, now_ms: int) -> None:
         """Expect the next epoch; epochs wrap to 1."""
@@ -65,15 +81,19 @@ class FetchSession:
 
     def served(self, watched: Watched) -> None:
         """Move a partition that got data behind the others, so that all get their turn."""
-        self.watched.move_to_end((watched.topic, watched.partition))
+        key = (watched.topic, watched.partition)
+        if key in self.watched:  # else another request has just forgotten it
+            self.watched.move_to_end(key)
 
 
 class FetchSessions:
     """All sessions of a broker, least recently used first. Event-loop thread only."""
 
-    def __init__(self, slots: int, eviction_ms: int) -> None:
+    def __init__(self, slots: int, eviction_ms: int, max_partitions: int = MAX_PARTITIONS) -> None:
         self._slots = slots
         self._eviction_ms = eviction_ms
+        self._max_partitions = max_partitions
+        self.partition_count = 0
         self._sessions: OrderedDict[int, FetchSession] = OrderedDict()
 
     def __len__(self) -> int:
@@ -86,17 +106,42 @@ class FetchSessions:
             self._sessions.move_to_end(session_id)
         return session
 
-    def open(self, has_topic_ids: bool, now_ms: int) -> FetchSession | None:
-        """Return a new session; None when all slots are in recent use."""
+    def open(self, has_topic_ids: bool, now_ms: int, partitions: int) -> FetchSession | None:
+        """Return a new session for `partitions`; None when all there is room for is in use."""
         if len(self._sessions) >= self._slots and not self._evict(now_ms):
+            return None
+        if not self._make_room(partitions, now_ms):
             return None
         session = FetchSession(self._unused_id(), has_topic_ids, now_ms)
         self._sessions[session.session_id] = session
+        self._count(session, partitions)
         return session
+
+    def settle(self, session: FetchSession, now_ms: int) -> bool:
+        """Count what a session has become; False, and it is gone, when that is too much."""
+        if self._sessions.get(session.session_id) is not session:
+            return False
+        self._count(session, len(session.watched))
+        if self.partition_count <= self._max_partitions or self._make_room(0, now_ms):
+            return session.session_id in self._sessions
+        self.close(session.session_id)
+        return False
 
     def close(self, session_id: int) -> None:
         """Forget a session; unknown ones are fine."""
-        self._sessions.pop(session_id, None)
+        session = self._sessions.pop(session_id, None)
+        if session is not None:
+            self.partition_count -= session.counted
+
+    def _count(self, session: FetchSession, partitions: int) -> None:
+        self.partition_count += partitions - session.counted
+        session.counted = partitions
+
+    def _make_room(self, partitions: int, now_ms: int) -> bool:
+        while self.partition_count + partitions > self._max_partitions:
+            if not self._evict(now_ms):
+                return False
+        return True
 
     def _unused_id(self) -> int:
         # Drawn, not counted: a consumer may name a session of the broker's life before this one,
@@ -111,5 +156,5 @@ class FetchSessions:
         oldest = next(iter(self._sessions.values()))
         if now_ms - oldest.last_used_ms < self._eviction_ms:
             return False
-        del self._sessions[oldest.session_id]
+        self.close(oldest.session_id)
         return True

@@ -20,6 +20,7 @@ from headrace.broker.handlers.fetch import FetchHandler
 from headrace.broker.handlers.produce import ProduceHandler
 from headrace.broker.log_finder import LogFinder
 from headrace.broker.memory import MemoryBudget
+from headrace.broker.read_threads import ReadThreads
 from headrace.broker.receive_buffer import ReceiveBuffer
 from headrace.broker.state import Broker, RequestContext
 from headrace.broker.waiting import Waiting
@@ -69,6 +70,7 @@ class Service:
         self.finder = LogFinder(broker.topics)
         self.waiting = Waiting()
         self.sync = DiskSync(loop, metrics)
+        self.reads = ReadThreads(loop)
         self.checks = BatchChecks(loop)
         self.committer = Committer(
             loop,
@@ -284,6 +286,7 @@ class Service:
         """End the worker threads; call when quiet."""
         self.sync.stop()
         self.checks.stop()
+        self.reads.stop()
         if self._slow_thread is not None:
             self._slow_thread.shutdown()
 

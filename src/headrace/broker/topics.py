@@ -129,6 +129,11 @@ class Topics:
             sizes[partition] = sum(path.stat().st_size for path in segments)
         return sizes
 
+    @property
+    def partition_count(self) -> int:
+        """Partitions of all topics together."""
+        return self._partition_count
+
     def plan(self, name: str, partition_count: int, configs: Mapping[str, str]) -> Topic:
         """Check that this topic could be created and return it as it would be."""
         if name == CLUSTER_METADATA_TOPIC:

@@ -38,6 +38,7 @@ HeadraceError
 │   └── RunError             a checkpoint in use, a run that is not there
 ├── BenchError               a measurement that cannot be taken or is not valid
 └── WireError                bytes that break the wire format; the connection is closed
+    └── TooManyElementsError more topics and partitions than a request can mean
 """
 
 from headrace.errors.base import (
@@ -78,6 +79,7 @@ from headrace.errors.base import (
     SparkError,
     StorageError,
     StorageWriteError,
+    TooManyElementsError,
     TopicError,
     TopicExistsError,
     UndecodableRecordsError,
@@ -172,6 +174,7 @@ __all__ = [
     "StaleMemberEpochError",
     "StorageError",
     "StorageWriteError",
+    "TooManyElementsError",
     "TopicError",
     "TopicExistsError",
     "UndecodableRecordsError",

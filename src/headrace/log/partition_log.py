@@ -6,7 +6,6 @@ A commit that fails leaves log, files and producer state as they were before it.
 """
 
 import errno
-import os
 from bisect import bisect_right
 from operator import attrgetter
 from pathlib import Path
@@ -16,6 +15,7 @@ from uuid import UUID
 from headrace.config import LogConfig
 from headrace.errors import OffsetOutOfRangeError, OutOfOrderSequenceError, StorageWriteError
 from headrace.log import producer_lookup, retention, rolling, time_lookup, truncation
+from headrace.log.access import BLOCKING, Access, NotReadyError
 from headrace.log.files import FileCache, NamedFile, OpenFile
 from headrace.log.index_cache import IndexCache
 from headrace.log.leader_epochs import LeaderEpochs
@@ -233,12 +233,18 @@ class PartitionLog:
     # -- reading ---------------------------------------------------------------------------
 
     def read(
-        self, offset: int, max_bytes: int, *, end_offset: int | None = None
+        self,
+        offset: int,
+        max_bytes: int,
+        *,
+        end_offset: int | None = None,
+        access: Access = BLOCKING,
     ) -> list[FileSlice]:
         """Whole batches from the one that holds `offset` on; [] at the end.
 
         The first is whole even beyond `max_bytes`. What lies at or behind `end_offset`
-        is not returned. One segment at a time, as Kafka does.
+        is not returned. One segment at a time, as Kafka does. With RESIDENT access only what
+        can be had without waiting, or NotReadyError.
         """
         log_end = self.log_end_offset
         if not self.log_start_offset <= offset <= log_end:
@@ -247,45 +253,48 @@ class PartitionLog:
             return []
         hint = self._hints.get(offset)
         if hint is None or hint[1] >= hint[0].size:
-            hint = self.find(offset)
+            hint = self.find(offset, access)
             if hint is None:
                 return []
         segment, position = hint
         size = segment.size
         end = position + max_bytes
         if segment.damages:
-            locate(segment, offset)  # raises where the damage is
+            locate(segment, offset, access)  # raises where the damage is
         if segment.trusted_from or segment.damages or not segment.index.is_loaded:
-            load_index(segment)
-            end = checked_end(segment, position, end)
+            load_index(segment, access)
+            end = checked_end(segment, position, end, access)
         elif end >= size:
             end = size
         else:
-            end = segment.boundary_near(position, end)
+            end = segment.boundary_near(position, end, access)
         if end_offset is not None and end_offset < segment.end_offset:
-            end = min(end, locate(segment, end_offset))
+            end = min(end, locate(segment, end_offset, access))
             if end <= position:
                 return []
         file = segment.file.get()
-        self._remember(segment, end, file)
+        self._remember(segment, end, file, access)
         return [FileSlice(file, position, end - position)]
 
-    def find(self, offset: int) -> tuple[Segment, int] | None:
+    def find(self, offset: int, access: Access = BLOCKING) -> tuple[Segment, int] | None:
         """(segment, position) of the first batch that ends at or behind `offset`."""
         segments = self.segments
         first = max(0, bisect_right(segments, offset, key=_BASE_OFFSET) - 1)
         for segment in segments[first:]:
             if segment.size or segment.damages:
-                position = locate(segment, offset)
+                position = locate(segment, offset, access)
                 if position < segment.size:
                     return segment, position
         return None
 
-    def _remember(self, segment: Segment, position: int, file: OpenFile) -> None:
+    def _remember(self, segment: Segment, position: int, file: OpenFile, access: Access) -> None:
         if position >= segment.size:
             next_offset = segment.end_offset
         else:
-            next_offset = int.from_bytes(os.pread(file.fd, _OFFSET_BYTES, position), "big")
+            try:
+                next_offset = int.from_bytes(access.pread(file, _OFFSET_BYTES, position), "big")
+            except NotReadyError:
+                return  # only a hint, and what was found can be sent
         hints = self._hints
         if len(hints) >= _MAX_HINTS and next_offset not in hints:
             del hints[next(iter(hints))]

@@ -13,6 +13,7 @@ from pathlib import Path
 from typing import NamedTuple
 
 from headrace.config import LogConfig
+from headrace.log.access import BLOCKING, Access
 from headrace.log.files import CachedFile, FileCache
 from headrace.log.index_cache import IndexCache
 from headrace.log.names import (
@@ -276,7 +277,7 @@ class Segment:
 
     # -- finding -----------------------------------------------------------------------
 
-    def boundary_near(self, position: int, limit: int) -> int:
+    def boundary_near(self, position: int, limit: int, access: Access = BLOCKING) -> int:
         """A batch boundary behind `position`, the last known up to `limit`.
 
         At least the end of the batch at `position`, even if that is behind `limit`.
@@ -284,13 +285,13 @@ class Segment:
         boundary = self.index.boundary_before(limit)
         if boundary > position:
             return boundary
-        return self._walk_boundaries(position, limit)
+        return self._walk_boundaries(position, limit, access)
 
-    def _walk_boundaries(self, position: int, limit: int) -> int:
-        fd = self.file.get().fd
+    def _walk_boundaries(self, position: int, limit: int, access: Access) -> int:
+        file = self.file.get()
         end = position
         while end < self.size:
-            place = os.pread(fd, _PLACE.size, end)
+            place = access.pread(file, _PLACE.size, end)
             if len(place) < _PLACE.size:
                 break
             after = end + _PLACE.unpack(place)[1] + LENGTH_PREFIX_SIZE
@@ -301,15 +302,15 @@ class Segment:
             end = after
         return end
 
-    def walk_to(self, offset: int, position: int, end: int) -> int:
+    def walk_to(self, offset: int, position: int, end: int, access: Access = BLOCKING) -> int:
         """Position of the first batch in [position, end) that ends at or behind `offset`.
 
         `end` when there is none. Only for bytes that were checked.
         """
-        fd = self.file.get().fd
+        file = self.file.get()
         unpack = _PLACE.unpack_from
         while position < end:
-            chunk = os.pread(fd, min(_WALK_BYTES, end - position), position)
+            chunk = access.pread(file, min(_WALK_BYTES, end - position), position)
             at, last = 0, len(chunk) - _PLACE.size
             while at <= last:
                 base_offset, length, delta = unpack(chunk, at)

@@ -15,7 +15,13 @@ from uuid import UUID
 from kio.schema.errors import ErrorCode
 
 from headrace.errors import WireError
-from headrace.protocol.primitives import read_array_length, read_span, read_string, read_uvarint
+from headrace.protocol.primitives import (
+    MAX_TAGGED_FIELDS,
+    read_array_length,
+    read_span,
+    read_string,
+    read_uvarint,
+)
 from headrace.protocol.schema import MILLISECOND, FieldShape, fields_of
 
 # The most array elements one request may hold: 5,000 partitions with room to
@@ -99,7 +105,10 @@ def entity_reader(source: Any, target: Any) -> Reader:
 def _read_tags(
     cursor: Cursor, tagged: dict[int, tuple[str | None, Reader]], values: dict[str, object]
 ) -> None:
-    for _ in range(cursor.uvarint()):
+    count = cursor.uvarint()
+    if count > MAX_TAGGED_FIELDS:
+        raise WireError(f"{count} tagged fields; a structure may have {MAX_TAGGED_FIELDS}")
+    for _ in range(count):
         tag, size = cursor.uvarint(), cursor.uvarint()
         content = cursor.take(size)
         if tag in tagged:

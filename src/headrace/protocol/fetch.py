@@ -6,10 +6,11 @@ v12  flexible, last_fetched_epoch     v13  topics by id (KIP-516)
 v15  replica id moves to a tag        v17, v18  tags for replicas only
 """
 
+from collections.abc import Generator
 from struct import Struct
 from typing import ClassVar, NamedTuple
 
-from headrace.errors import WireError
+from headrace.errors import TooManyElementsError, WireError
 from headrace.protocol.headers import RESPONSE_START
 from headrace.protocol.primitives import (
     INT32,
@@ -26,6 +27,8 @@ from headrace.protocol.primitives import (
 FLEXIBLE_FROM = 12
 TOPIC_IDS_FROM = 13
 SESSIONS_FROM = 7
+# Topics and partitions that are read between two steps of `read_steps`: a quarter of a millisecond.
+STEP_ELEMENTS = 256
 _ID_SIZE = 16
 _new_tuple = tuple.__new__
 
@@ -75,86 +78,139 @@ class PartitionHead(NamedTuple):
 
 
 def read_request(buffer: Buffer, position: int, end: int, version: int) -> FetchRequest:
-    """Read the body of a request."""
+    """Read the body of a request in one go."""
+    steps = read_steps(buffer, position, end, version, end - position)
+    while True:
+        try:
+            next(steps)
+        except StopIteration as done:
+            request: FetchRequest = done.value
+            return request
+
+
+def read_steps(
+    buffer: Buffer, position: int, end: int, version: int, max_elements: int
+) -> Generator[None, None, FetchRequest]:
+    """Read the body of a request in steps; a short one takes none.
+
+    TooManyElementsError as soon as its counts add up to more than `max_elements`
+    topics and partitions: nothing of the array that goes too far is read.
+    """
     is_flexible = version >= FLEXIBLE_FROM
-    if version < 15:
-        _, position = read_int32(buffer, position, end)  # replica id
-    if position + _LIMITS.size > end:
-        raise WireError("Fetch request ends inside its limits")
-    max_wait_ms, min_bytes, max_bytes, isolation_level = _LIMITS.unpack_from(buffer, position)
-    position += _LIMITS.size
-    session_id, session_epoch = 0, -1
-    if version >= SESSIONS_FROM:
-        if position + _SESSION.size > end:
-            raise WireError("Fetch request ends inside its session")
-        session_id, session_epoch = _SESSION.unpack_from(buffer, position)
-        position += _SESSION.size
-    topics, position = _read_topics(buffer, position, end, version)
+    head, position = _read_head(buffer, position, end, version)
+    left = STEP_ELEMENTS
+    topics = []
+    announced, position = read_array_length(buffer, position, end, is_compact=is_flexible)
+    if announced > max_elements:
+        raise TooManyElementsError(announced, max_elements)
+    for _ in range(announced):
+        topic, position = _read_topic(buffer, position, end, version)
+        count, position = read_array_length(buffer, position, end, is_compact=is_flexible)
+        announced += count
+        if announced > max_elements:
+            raise TooManyElementsError(announced, max_elements)
+        partitions: list[FetchPartition] = []
+        if left <= 0:
+            left = STEP_ELEMENTS
+            yield
+        left -= 1
+        while count > left:
+            position = _read_partitions(buffer, position, end, version, left, partitions)
+            count -= left
+            left = STEP_ELEMENTS
+            yield
+        position = _read_partitions(buffer, position, end, version, count, partitions)
+        left -= count
+        if is_flexible:
+            position = skip_tags(buffer, position, end)
+        topics.append((topic, partitions))
     forgotten: list[tuple[bytes, list[int]]] = []
     if version >= SESSIONS_FROM:
-        forgotten, position = _read_forgotten(buffer, position, end, version)
+        topic_count, position = read_array_length(buffer, position, end, is_compact=is_flexible)
+        if topic_count:
+            allowed = max_elements - announced
+            forgotten, position = yield from _forgotten_steps(
+                buffer, position, end, version, topic_count, allowed
+            )
     if version >= 11:
         _, position = read_string(buffer, position, end, is_compact=is_flexible)  # rack
     if is_flexible:
         skip_tags(buffer, position, end)
-    return FetchRequest(
-        max_wait_ms,
-        min_bytes,
-        max_bytes,
-        isolation_level,
-        session_id,
-        session_epoch,
-        topics,
-        forgotten,
-    )
+    return FetchRequest(*head, topics, forgotten)
 
 
-def _read_topics(
+def _read_head(
     buffer: Buffer, position: int, end: int, version: int
-) -> tuple[list[tuple[bytes, list[FetchPartition]]], int]:
-    is_flexible = version >= FLEXIBLE_FROM
+) -> tuple[tuple[int, int, int, int, int, int], int]:
+    """Everything before the topics: limits, isolation level, session id and epoch."""
+    if version < 15:
+        _, position = read_int32(buffer, position, end)  # replica id
+    if position + _LIMITS.size > end:
+        raise WireError("Fetch request ends inside its limits")
+    limits = _LIMITS.unpack_from(buffer, position)
+    position += _LIMITS.size
+    if version < SESSIONS_FROM:
+        return (*limits, 0, -1), position
+    if position + _SESSION.size > end:
+        raise WireError("Fetch request ends inside its session")
+    return (*limits, *_SESSION.unpack_from(buffer, position)), position + _SESSION.size
+
+
+def _read_partitions(
+    buffer: Buffer,
+    position: int,
+    end: int,
+    version: int,
+    count: int,
+    partitions: list[FetchPartition],
+) -> int:
     layout = _PARTITION_OF_VERSION[version]
-    topic_count, position = read_array_length(buffer, position, end, is_compact=is_flexible)
-    topics = []
-    for _ in range(topic_count):
-        topic, position = _read_topic(buffer, position, end, version)
-        count, position = read_array_length(buffer, position, end, is_compact=is_flexible)
-        partitions = []
-        for _ in range(count):
-            if position + layout.size > end:
-                raise WireError("Fetch request ends inside a partition")
-            values = layout.unpack_from(buffer, position)
-            position += layout.size
-            if version >= 9:
-                asked = (values[0], values[1], values[2], values[-1])
-            else:
-                asked = (values[0], -1, values[1], values[-1])
-            # Past FetchPartition's own constructor: a request may name thousands.
-            partitions.append(_new_tuple(FetchPartition, asked))
-            if is_flexible:
-                position = skip_tags(buffer, position, end)
-        if is_flexible:
+    size = layout.size
+    for _ in range(count):
+        if position + size > end:
+            raise WireError("Fetch request ends inside a partition")
+        values = layout.unpack_from(buffer, position)
+        position += size
+        if version >= 9:
+            asked = (values[0], values[1], values[2], values[-1])
+        else:
+            asked = (values[0], -1, values[1], values[-1])
+        # Past FetchPartition's own constructor: a request may name thousands.
+        partitions.append(_new_tuple(FetchPartition, asked))
+        if version >= FLEXIBLE_FROM:
             position = skip_tags(buffer, position, end)
-        topics.append((topic, partitions))
-    return topics, position
+    return position
 
 
-def _read_forgotten(
-    buffer: Buffer, position: int, end: int, version: int
-) -> tuple[list[tuple[bytes, list[int]]], int]:
+def _forgotten_steps(
+    buffer: Buffer, position: int, end: int, version: int, announced: int, allowed: int
+) -> Generator[None, None, tuple[list[tuple[bytes, list[int]]], int]]:
     is_flexible = version >= FLEXIBLE_FROM
-    topic_count, position = read_array_length(buffer, position, end, is_compact=is_flexible)
+    if announced > allowed:
+        raise TooManyElementsError(announced, allowed)
     forgotten = []
-    for _ in range(topic_count):
+    left = STEP_ELEMENTS
+    for _ in range(announced):
         topic, position = _read_topic(buffer, position, end, version)
         count, position = read_array_length(buffer, position, end, is_compact=is_flexible)
+        announced += count
+        if announced > allowed:
+            raise TooManyElementsError(announced, allowed)
         indexes = []
         for _ in range(count):
             index, position = read_int32(buffer, position, end)
             indexes.append(index)
+            left -= 1
+            if left <= 0:
+                left = STEP_ELEMENTS
+                yield
         if is_flexible:
             position = skip_tags(buffer, position, end)
         forgotten.append((topic, indexes))
+        left -= 1
+        if left <= 0:
+            left = STEP_ELEMENTS
+            yield
     return forgotten, position
 
 

@@ -13,6 +13,9 @@ INT32 = Struct(">i")
 
 # An unsigned varint of 32 bits has at most five bytes.
 _MAX_VARINT_SHIFT = 28
+# Tagged fields of one structure. Kafka's own have at most five; ten thousand empty ones in each
+# of a request's structures would take seconds to step over.
+MAX_TAGGED_FIELDS = 64
 
 Buffer = bytes | bytearray | memoryview
 
@@ -120,6 +123,8 @@ def skip_tags(buffer: Buffer, position: int, end: int) -> int:
     if position < end and buffer[position] == 0:
         return position + 1  # nearly always there are none
     count, position = read_uvarint(buffer, position, end)
+    if count > MAX_TAGGED_FIELDS:
+        raise WireError(f"{count} tagged fields; a structure may have {MAX_TAGGED_FIELDS}")
     for _ in range(count):
         _, position = read_uvarint(buffer, position, end)
         size, position = read_uvarint(buffer, position, end)

@@ -15,7 +15,7 @@ from operator import itemgetter
 from struct import Struct
 from typing import NamedTuple
 
-from headrace.errors import WireError
+from headrace.errors import TooManyElementsError, WireError
 from headrace.protocol.headers import RESPONSE_START
 from headrace.protocol.primitives import (
     INT32,
@@ -89,7 +89,7 @@ def read_request(buffer: Buffer, position: int, end: int, version: int) -> Produ
         count, position = read_array_length(buffer, position, end, is_compact=is_flexible)
         left -= 1 + count
         if left < 0:
-            raise WireError(f"Produce request for more than {MAX_PARTITIONS} partitions")
+            raise TooManyElementsError(2 * MAX_PARTITIONS - left, 2 * MAX_PARTITIONS)
         for _ in range(count):
             index, position = read_int32(buffer, position, end)
             start, position = read_span(buffer, position, end, is_compact=is_flexible)

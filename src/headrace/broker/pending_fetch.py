@@ -1,0 +1,302 @@
+"""One fetch on its way: read, found, perhaps waited for, answered.
+
+It runs through at once when it can: the common fetch makes no task. One that names
+thousands of partitions, or needs a thread to read or check something first, stops at a
+step, holds its connection as Kafka mutes a channel, and goes on as a task in the turns
+that long work shares (`turns.py`).
+"""
+
+import asyncio
+import logging
+from collections.abc import Callable, Generator, Iterable
+from itertools import islice
+from typing import TYPE_CHECKING
+
+from kio.schema.errors import ErrorCode
+
+from headrace.broker.answers import Answer
+from headrace.broker.fetch_answers import STEP_PARTITIONS, Found, Harvest, encode
+from headrace.broker.fetch_sessions import INITIAL_EPOCH, FetchSession, Watched
+from headrace.broker.turns import Turn
+from headrace.errors import TooManyElementsError, WireError
+from headrace.log.partition_log import PartitionLog
+from headrace.log.verifying import Preparation
+from headrace.protocol import fetch
+from headrace.protocol.fetch import FetchRequest
+from headrace.protocol.headers import RequestHeader
+
+if TYPE_CHECKING:
+    from headrace.broker.connection import Connection
+    from headrace.broker.handlers.fetch import FetchHandler
+
+_log = logging.getLogger(__name__)
+
+READ_COMMITTED = 1
+# Too many wait already: this one is not told of appends but looks again after a while.
+CROWDED_WAIT_MS = 100
+
+# None: others may have the loop. A preparation: this must be done by a thread first.
+Steps = Generator[Preparation | None, None, None]
+
+
+class PendingFetch(Answer):
+    """Event-loop thread only."""
+
+    __slots__ = ("_connection", "_grown", "_grown_bytes", "_handler", "_has_ids", "_header",
+                 "_is_held", "_is_waiting", "_kept", "_logs", "_missing_bytes", "_request",
+                 "_sees_all", "_session", "_task", "_timer", "_watched")  # fmt: skip
+
+    def __init__(
+        self, handler: "FetchHandler", connection: "Connection", header: RequestHeader
+    ) -> None:
+        self.is_ready = False
+        self.pieces = ()
+        self._handler = handler
+        self._connection = connection
+        self._header = header
+        self._has_ids = header.api_version >= fetch.TOPIC_IDS_FROM
+        self._task: asyncio.Task[None] | None = None
+        self._timer: asyncio.TimerHandle | None = None
+        self._is_held = False
+        self._is_waiting = False
+        self._logs: dict[PartitionLog, Found] = {}  # waited for
+        self._kept: list[Found] | None = None  # what an incremental answer has to tell already
+        self._grown: dict[PartitionLog, None] = {}
+        self._grown_bytes = 0
+        self._missing_bytes = 0
+        self._sees_all = False
+        self._request: FetchRequest
+        self._session: FetchSession | None = None
+        self._watched: list[Watched] = []
+
+    # --- its course
+
+    def start(self, data: bytes | bytearray, position: int, end: int) -> None:
+        """Answer the request in `data`, now or later."""
+        self._connection.reserve(self)
+        self._run(self._serve(data, position, end))
+
+    def _run(self, steps: Steps) -> None:
+        for preparation in steps:
+            if not self._is_held:
+                self._is_held = True
+                self._connection.hold()
+            loop = self._handler.service.loop
+            self._task = loop.create_task(self._run_on(preparation, steps))
+            return
+
+    async def _run_on(self, preparation: Preparation | None, steps: Steps) -> None:
+        turn = Turn()
+        service = self._handler.service
+        try:
+            while True:
+                try:
+                    if preparation is None:
+                        await turn.breathe()
+                    else:
+                        await service.reads.carry_out(preparation)
+                except OSError as error:
+                    preparation = steps.throw(error)
+                else:
+                    preparation = next(steps)
+        except StopIteration:
+            return
+        except WireError as error:
+            service.metrics.wire_errors.value += 1
+            facts = {"peer": self._connection.peer, "reason": str(error)}
+            _log.info("bad request; closing", extra=facts)
+        except Exception:
+            _log.exception("request failed; closing", extra={"peer": self._connection.peer})
+        self._connection.close()
+
+    def _serve(self, data: bytes | bytearray, position: int, end: int) -> Steps:
+        handler = self._handler
+        version = self._header.api_version
+        try:
+            request = yield from fetch.read_steps(
+                data, position, end, version, handler.max_elements
+            )
+        except TooManyElementsError as error:
+            if version < fetch.SESSIONS_FROM:
+                raise  # the answer has no place for an error yet
+            facts = {"peer": self._connection.peer, "reason": str(error)}
+            _log.info("fetch refused", extra=facts)
+            yield from self._refuse(ErrorCode.invalid_request)
+            return
+        self._request = request
+        code, session = yield from handler.find_session(request, self._has_ids)
+        if code:
+            yield from self._refuse(code)
+            return
+        self._session = session
+        if session is not None:
+            # A list: another request may change the session while this one is under way.
+            self._watched = list(session.watched.values())
+        else:
+            self._watched = yield from _watched_of(request)
+        # What was produced before, on any connection, can be read now.
+        handler.service.committer.flush()
+        harvest = Harvest()
+        yield from self._reap(harvest, self._watched)
+        min_bytes = min(request.min_bytes, handler.allowed_bytes(request))
+        if (
+            harvest.byte_count >= min_bytes
+            or harvest.has_error
+            or request.max_wait_ms <= 0
+            or not harvest.logs
+            or handler.service.is_draining
+        ):
+            yield from self._finish(harvest)
+        else:
+            self._missing_bytes = min_bytes - harvest.byte_count
+            yield from self._wait(harvest)
+
+    def _reap(self, harvest: Harvest, watched: Iterable[Watched]) -> Steps:
+        return self._handler.reap(self._request, watched, self._has_ids, harvest)
+
+    def _refuse(self, code: ErrorCode) -> Steps:
+        self._handler.service.metrics.count_error(1, code)
+        self.pieces = yield from encode(self._header, code, 0, [])
+        self._complete()
+
+    @property
+    def _is_incremental(self) -> bool:
+        return self._session is not None and self._request.session_epoch > INITIAL_EPOCH
+
+    def _finish(self, harvest: Harvest) -> Steps:
+        found, session = harvest.found, self._session
+        session_id = 0
+        if session is not None:
+            session_id = session.session_id
+            if self._is_incremental:
+                found = yield from _news(found)
+            left = STEP_PARTITIONS
+            for one in found:
+                one.watched.high_watermark = one.head.high_watermark
+                one.watched.log_start_offset = one.head.log_start_offset
+                if one.byte_count:
+                    session.served(one.watched)
+                left -= 1
+                if not left:
+                    left = STEP_PARTITIONS
+                    yield None
+        self._handler.service.metrics.fetched_bytes.value += harvest.byte_count
+        is_committed = self._request.isolation_level == READ_COMMITTED
+        self.pieces = yield from encode(
+            self._header, 0, session_id, found, is_committed=is_committed
+        )
+        self._complete()
+
+    def _complete(self) -> None:
+        self._connection.complete(self)
+        if self._is_held:
+            self._is_held = False
+            self._connection.go_on()
+
+    # --- waiting
+
+    def _wait(self, harvest: Harvest) -> Steps:
+        service = self._handler.service
+        wait_ms = self._request.max_wait_ms
+        if service.waiting.is_crowded:
+            wait_ms = min(wait_ms, CROWDED_WAIT_MS)
+            self._sees_all = True
+        else:
+            if self._is_incremental:
+                self._kept = yield from _news(harvest.found)
+            logs = self._logs = harvest.logs
+            if len(logs) <= STEP_PARTITIONS:
+                service.waiting.add(self, logs)
+            else:
+                yield from self._in_pieces(service.waiting.add)
+            if self._is_held and (grown := [log for log in logs if _has_grown(log, logs[log])]):
+                # Others had the loop since these were looked at.
+                self._grown.update(dict.fromkeys(grown))
+                self._grown_bytes = self._missing_bytes
+        service.metrics.fetch_waiters.value += 1
+        self._is_waiting = True
+        self._timer = service.loop.call_later(wait_ms / 1000, self._wake)
+        if self._grown_bytes >= self._missing_bytes:
+            self._wake()
+
+    def _in_pieces(self, act: "Callable[[PendingFetch, list[PartitionLog]], None]") -> Steps:
+        logs = iter(self._logs)
+        while piece := list(islice(logs, STEP_PARTITIONS)):
+            act(self, piece)
+            yield None
+
+    def on_append(self, log: PartitionLog | None, byte_count: int) -> None:
+        """A log that is waited for has grown; None: everything may be different."""
+        if log is None:
+            self._sees_all = True
+        elif self._kept is not None:
+            self._grown[log] = None
+        self._grown_bytes += byte_count
+        if self._grown_bytes >= self._missing_bytes:
+            self._wake()
+
+    def _wake(self) -> None:
+        if self._is_waiting:
+            self._stop_waiting()
+            self._run(self._serve_woken())
+
+    def _stop_waiting(self) -> None:
+        assert self._timer is not None
+        self._is_waiting = False
+        self._timer.cancel()
+        self._handler.service.metrics.fetch_waiters.value -= 1
+
+    def _serve_woken(self) -> Steps:
+        waiting = self._handler.service.waiting
+        if len(self._logs) <= STEP_PARTITIONS:
+            waiting.remove(self, self._logs)
+        else:
+            yield None  # not inside the append that woke it, and perhaps others like it
+            yield from self._in_pieces(waiting.remove)
+        harvest = Harvest()
+        watched = self._watched
+        if self._kept is not None and not self._sees_all:
+            # The rest was looked at, and has not grown since.
+            grown = {id(self._logs[log].watched) for log in self._grown}
+            for one in self._kept:
+                if id(one.watched) not in grown:
+                    harvest.add(one)
+            watched = [self._logs[log].watched for log in self._grown]
+        self._logs = {}
+        yield from self._reap(harvest, watched)
+        yield from self._finish(harvest)
+
+    def cancel(self) -> None:
+        """The client is gone: wait no longer."""
+        if self._task is not None:
+            self._task.cancel()
+        if self._is_waiting:
+            self._stop_waiting()
+        if self._logs:
+            self._handler.service.waiting.remove(self, self._logs)
+
+
+def _has_grown(log: PartitionLog, found: Found) -> bool:
+    return log.log_end_offset != found.head.high_watermark
+
+
+def _watched_of(request: FetchRequest) -> Generator[None, None, list[Watched]]:
+    watched: list[Watched] = []
+    left = STEP_PARTITIONS
+    for topic, partitions in request.topics:
+        for asked in partitions:
+            watched.append(Watched(topic, asked))
+            left -= 1
+            if not left:
+                left = STEP_PARTITIONS
+                yield
+    return watched
+
+
+def _news(found: list[Found]) -> Generator[None, None, list[Found]]:
+    news: list[Found] = []
+    for start in range(0, len(found), STEP_PARTITIONS):
+        if start:
+            yield
+        news += [one for one in found[start : start + STEP_PARTITIONS] if one.is_news]
+    return news
