@@ -10,6 +10,7 @@ from kio.schema.offset_fetch.v9.request import (
 )
 from kio.schema.types import GroupId, TopicName
 from kio.static.primitive import i32
+from tests.at_once import at_once
 from tests.broker.groups.conftest import FakeSync, Node
 
 from headrace.broker.handlers import offset_fetch
@@ -32,7 +33,7 @@ DAY_MS = 86_400_000
 
 async def commit(node: Node, group_id: str = "g", offset: int = 5, topic: str = "t") -> None:
     groups = node.groups
-    await groups.ready(group_id)
+    await groups.writable(group_id)
     one = OffsetToCommit(topic, 0, offset, topic_id=node.topics.get(topic).topic_id)
     when = CommitTime(node.clock.steady_ms(), node.clock.now_ms())
     await groups.carry_out(
@@ -196,7 +197,7 @@ def test_a_refused_write_is_told_and_changes_nothing(
 def test_a_join_that_cannot_be_written_is_answered(
     node: Node, monkeypatch: pytest.MonkeyPatch
 ) -> None:
-    node.groups.offsets_topic.ensure()
+    at_once(node.groups.offsets_topic.ensure())
     with monkeypatch.context() as full:
         refuse_writes(full)
         error = node.run(refusal(join(node)))
@@ -278,11 +279,11 @@ def test_old_offsets_expire_and_stay_away(node: Node) -> None:
 
 
 def test_a_deleted_topic_takes_its_offsets_along(node: Node) -> None:
-    node.topics.create("u", 1, {})
+    at_once(node.topics.create("u", 1, {}))
     node.run(commit(node, topic="t"))
     node.run(commit(node, topic="u", offset=6))
 
-    node.topics.delete("t")
+    at_once(node.topics.delete("t"))
 
     for _ in range(2):
         assert node.run(committed(node, topic="t")) is None
@@ -294,8 +295,8 @@ def test_a_topic_deleted_before_its_groups_were_read_takes_its_offsets_along(nod
     node.run(commit(node))
     node.restart()
 
-    node.topics.delete("t")
-    node.topics.create("t", 3, {})
+    at_once(node.topics.delete("t"))
+    at_once(node.topics.create("t", 3, {}))
 
     assert node.run(committed(node)) is None
 
@@ -308,7 +309,7 @@ def test_without_their_topic_there_are_no_groups_and_they_may_begin_anew(node: N
         waiting = asyncio.create_task(join(node, group_id="h"))
         await asyncio.sleep(0)
 
-        node.topics.delete("__consumer_offsets")
+        await node.topics.delete("__consumer_offsets")
 
         with pytest.raises(CoordinatorNotAvailableError):
             await waiting
