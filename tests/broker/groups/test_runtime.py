@@ -118,6 +118,7 @@ def test_a_stable_group_is_stable_after_a_restart_and_its_member_goes_on(node: N
 def test_an_answer_waits_for_the_disk(node: Node) -> None:
     disk = FakeSync()
     node.restart(disk)
+    node.run(node.groups.offsets_topic.ensure())
 
     async def scenario() -> None:
         committing = asyncio.create_task(commit(node))
@@ -137,6 +138,7 @@ def test_an_answer_waits_for_the_disk(node: Node) -> None:
 def test_what_is_committed_while_a_fetch_waits_is_not_shown_by_it(node: Node) -> None:
     disk = FakeSync()
     node.restart(disk)
+    node.run(node.groups.offsets_topic.ensure())
     topic = OffsetFetchRequestTopics(name=TopicName("t"), partition_indexes=(i32(0),))
     group = OffsetFetchRequestGroup(
         group_id=GroupId("g"), member_id=None, member_epoch=i32(-1), topics=(topic,)
@@ -164,6 +166,7 @@ def test_what_is_committed_while_a_fetch_waits_is_not_shown_by_it(node: Node) ->
 def test_a_failed_sync_is_told_to_all_who_wait(node: Node) -> None:
     disk = FakeSync()
     node.restart(disk)
+    node.run(node.groups.offsets_topic.ensure())
 
     async def scenario() -> None:
         committing = asyncio.create_task(commit(node))

@@ -20,8 +20,8 @@ from kio.schema.types import TopicName
 from headrace.broker.error_codes import code_for
 from headrace.broker.handlers.replica_assignment import check_assignments
 from headrace.broker.handlers.throttle import NO_THROTTLE
+from headrace.broker.slices import in_slices
 from headrace.broker.state import Broker, RequestContext
-from headrace.broker.turns import Turn
 from headrace.errors import HeadraceError, InvalidReplicaAssignmentError, RequestError
 
 VERSIONS = range(0, 4)
@@ -39,8 +39,7 @@ async def _create(request: CreatePartitionsRequest, broker: Broker) -> CreatePar
     verdicts: dict[TopicName, HeadraceError | None] = {}
     wanted: dict[str, int] = {}
     additional = 0
-    turn = Turn()
-    for asked in request.topics:
+    async for asked in in_slices(request.topics):
         try:
             if times_asked[asked.name] > 1:
                 raise RequestError("Duplicate topic name.")
@@ -50,7 +49,6 @@ async def _create(request: CreatePartitionsRequest, broker: Broker) -> CreatePar
         else:
             verdicts[asked.name] = None
             wanted[asked.name] = asked.count
-        await turn.breathe()
     if not request.validate_only:
         try:
             await broker.topics.add_partitions(wanted)

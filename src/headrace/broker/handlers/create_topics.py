@@ -22,8 +22,8 @@ from kio.static.primitive import i8, i16, i32
 from headrace.broker.error_codes import code_for
 from headrace.broker.handlers.replica_assignment import check_assignments
 from headrace.broker.handlers.throttle import NO_THROTTLE
+from headrace.broker.slices import in_slices
 from headrace.broker.state import Broker, RequestContext
-from headrace.broker.turns import Turn
 from headrace.errors import (
     HeadraceError,
     InvalidConfigError,
@@ -54,9 +54,7 @@ async def _create(
     # Topics made together mostly have the same configs, and describing them is what takes time.
     describe = cache(partial(_describe_configs, broker=broker))
     has_configs = api_version >= _FIRST_VERSION_WITH_CONFIGS
-    turn = Turn()
-    for asked in request.topics:
-        await turn.breathe()
+    async for asked in in_slices(request.topics):
         try:
             if times_asked[asked.name] > 1:
                 raise RequestError("Duplicate topic name.")

@@ -14,8 +14,8 @@ from kio.static.primitive import i64
 
 from headrace.broker.error_codes import code_for
 from headrace.broker.handlers.throttle import NO_THROTTLE
+from headrace.broker.slices import in_slices
 from headrace.broker.state import Broker, RequestContext
-from headrace.broker.turns import Turn
 from headrace.errors import HeadraceError, InvalidTopicError
 from headrace.log.partition_log import PartitionLog
 
@@ -33,12 +33,11 @@ async def handle(
     """
     topics: list[DeleteRecordsTopicResult] = []
     moved: list[PartitionLog] = []
-    turn = Turn()
     for topic in request.topics:
-        partitions = []
-        for partition in topic.partitions:
-            partitions.append(_delete(topic.name, partition, broker, moved))
-            await turn.breathe()
+        partitions = [
+            _delete(topic.name, partition, broker, moved)
+            async for partition in in_slices(topic.partitions)
+        ]
         topics.append(DeleteRecordsTopicResult(name=topic.name, partitions=tuple(partitions)))
     await broker.topics.checkpoint_starts(moved)
     return DeleteRecordsResponse(throttle_time=NO_THROTTLE, topics=tuple(topics))

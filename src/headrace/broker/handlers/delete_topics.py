@@ -18,8 +18,8 @@ from kio.schema.types import TopicName
 
 from headrace.broker.error_codes import code_for
 from headrace.broker.handlers.throttle import NO_THROTTLE
+from headrace.broker.slices import in_slices
 from headrace.broker.state import Broker, RequestContext
-from headrace.broker.turns import Turn
 from headrace.errors import HeadraceError, RequestError
 from headrace.model import Topic
 
@@ -43,9 +43,7 @@ async def _delete(request: DeleteTopicsRequest, broker: Broker) -> DeleteTopicsR
     found: dict[str, Topic] = {}
     results: list[DeletableTopicResult] = []
     times_asked = Counter((asked.name, asked.topic_id) for asked in request.topics)
-    turn = Turn()
-    for asked in dict.fromkeys(request.topics):
-        await turn.breathe()
+    async for asked in in_slices(dict.fromkeys(request.topics)):
         try:
             topic = _look_up(asked, times_asked[asked.name, asked.topic_id], broker)
             if topic.name in found:

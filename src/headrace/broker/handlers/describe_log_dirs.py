@@ -23,8 +23,8 @@ from kio.schema.types import TopicName
 from kio.static.primitive import i32, i64
 
 from headrace.broker.handlers.throttle import NO_THROTTLE
+from headrace.broker.slices import in_slices
 from headrace.broker.state import Broker, RequestContext
-from headrace.broker.turns import Turn
 from headrace.model import TopicPartition
 
 VERSIONS = range(1, 6)
@@ -63,20 +63,15 @@ async def _wanted(request: DescribeLogDirsRequest, broker: Broker) -> list[Topic
     else:
         asked = [(topic.topic, topic.partitions) for topic in request.topics]
     wanted: list[TopicPartition] = []
-    turn = Turn()
-    for name, partitions in asked:
+    async for name, partitions in in_slices(asked):
         count = broker.topics.get(name).partition_count if broker.topics.has(name) else 0
         wanted += [TopicPartition(name, one) for one in partitions if 0 <= one < count]
-        await turn.breathe()
     return wanted
 
 
 async def _topics(sizes: dict[TopicPartition, int]) -> tuple[DescribeLogDirsTopic, ...]:
     partitions: defaultdict[str, list[DescribeLogDirsPartition]] = defaultdict(list)
-    turn = Turn()
-    for (name, partition), size in sizes.items():
-        if turn.is_over:
-            await turn.breathe()
+    async for (name, partition), size in in_slices(sizes.items()):
         partitions[name].append(
             DescribeLogDirsPartition(
                 partition_index=i32(partition),

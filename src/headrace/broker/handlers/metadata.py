@@ -28,9 +28,9 @@ from kio.static.primitive import i32
 from headrace.broker.error_codes import code_for
 from headrace.broker.handlers.operations import CLUSTER_OPERATIONS, NOT_ASKED, TOPIC_OPERATIONS
 from headrace.broker.handlers.throttle import NO_THROTTLE
+from headrace.broker.slices import in_slices
 from headrace.broker.state import Broker, RequestContext
 from headrace.broker.topic_names import INTERNAL_TOPICS, check_topic_name
-from headrace.broker.turns import Turn
 from headrace.errors import HeadraceError, UnknownTopicError, UnknownTopicIdError
 from headrace.model import Topic
 from headrace.protocol.codec import Encoded, encode_response
@@ -91,13 +91,7 @@ def _answer(
 
 
 async def _write_in_slices(found: _Found, writer: TopicWriter, around: bytes) -> Encoded:
-    turn = Turn()
-    written = []
-    for one in found:
-        written.append(_write(one, writer))
-        if turn.is_over:
-            await turn.breathe()
-    return writer.fill(around, written)
+    return writer.fill(around, [_write(one, writer) async for one in in_slices(found)])
 
 
 def _write(found: Topic | _Refusal, writer: TopicWriter) -> bytes:
@@ -164,8 +158,7 @@ async def _create(names: Sequence[str], broker: Broker) -> _Found:
     """Create what is missing and can be created, in one commit; return what there is then."""
     planned: dict[str, Topic] = {}
     found: dict[str, Topic | _Refusal] = {}
-    turn = Turn()
-    for name in names:
+    async for name in in_slices(names):
         try:
             found[name] = broker.topics.get(name)
         except UnknownTopicError:
@@ -173,7 +166,6 @@ async def _create(names: Sequence[str], broker: Broker) -> _Found:
                 found[name] = planned[name] = broker.topics.plan_by_default(name)
             except HeadraceError as error:
                 found[name] = _Refusal(code_for(error), name)
-        await turn.breathe()
     try:
         await broker.topics.add(list(planned.values()))
     except HeadraceError as error:
