@@ -16,6 +16,7 @@ _MAX_API_KEYS = 128  # Kafka 4.3.1 ends at 93; a longer list costs nothing
 _CONTENT_VERSION = "0.0.4"  # of Prometheus' text format
 CONTENT_TYPE = f"text/plain; version={_CONTENT_VERSION}; charset=utf-8"
 _SYNC_BOUNDS_SECONDS = (0.0005, 0.001, 0.002, 0.005, 0.01, 0.02, 0.05, 0.1, 0.25, 0.5, 1.0, 5.0)
+_LOOP_LAG_BOUNDS_SECONDS = (0.001, 0.002, 0.005, 0.01, 0.02, 0.05, 0.1, 0.2, 0.5, 1.0, 2.0, 5.0)
 _PROCESS_START_SECONDS = time.time()
 
 
@@ -113,7 +114,8 @@ class Metrics:
         self.group_rebalances = Counter()
         self.offset_commits = Counter()
         self.sync_seconds = Histogram(_SYNC_BOUNDS_SECONDS)
-        self.loop_lag_seconds = Gauge()
+        self.loop_lag_seconds = Histogram(_LOOP_LAG_BOUNDS_SECONDS)
+        self.loop_lag_worst_seconds = Gauge()
         self._sources: list[SampleSource] = [process_samples]
 
     def count_error(self, api_key: int, error_code: int) -> None:
@@ -140,6 +142,12 @@ class Metrics:
             "headrace_sync_seconds",
             "Time one fdatasync took, for acks=all.",
             self.sync_seconds,
+        )
+        _render_histogram(
+            lines,
+            "headrace_loop_lag_seconds",
+            "How late the event loop ran its timers: nobody was served meanwhile.",
+            self.loop_lag_seconds,
         )
         for source in self._sources:
             _render_samples(lines, source())
@@ -185,7 +193,10 @@ _GAUGES = {
     "connections_open": ("headrace_connections_open", "Connections open now."),
     "fetch_waiters": ("headrace_fetch_waiters", "Fetches waiting for data or for their deadline."),
     "buffer_bytes": ("headrace_buffer_bytes", "Bytes held in connection buffers."),
-    "loop_lag_seconds": ("headrace_loop_lag_seconds", "How late the event loop ran its last tick."),
+    "loop_lag_worst_seconds": (
+        "headrace_loop_lag_worst_seconds",
+        "The latest the event loop ran in the last minute.",
+    ),
 }
 
 
