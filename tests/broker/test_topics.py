@@ -1,5 +1,9 @@
+import asyncio
 import logging
+import os
 import shutil
+import threading
+from collections import Counter
 from collections.abc import Callable, Iterator
 from contextlib import ExitStack
 from pathlib import Path
@@ -8,9 +12,11 @@ from uuid import UUID
 
 import pytest
 from tests.at_once import at_once
+from tests.broker.turn_counter import turns_during
 
 from headrace.broker import deletions as deletions_module
 from headrace.broker import topics as topics_module
+from headrace.broker import turns as turns_module
 from headrace.broker.catalog import FILE_NAME, Catalog
 from headrace.broker.topics import Topics
 from headrace.errors import (
@@ -24,8 +30,9 @@ from headrace.errors import (
     UnknownTopicError,
     UnknownTopicIdError,
 )
+from headrace.log import removal
 from headrace.log.directory import LogDirectory
-from headrace.model import Topic
+from headrace.model import Topic, TopicPartition
 from headrace.records.batch import peek_header
 from headrace.records.builder import build_batch
 from headrace.records.record import Record
@@ -437,3 +444,260 @@ def test_a_copied_directory_does_not_take_its_originals_id(
     at_once(restarted.enforce_retention(NOW_MS + 2 * WEEK_MS))
     assert (tmp_path / "copy-0" / f"{0:020d}.log").stat().st_size > 0
     assert restarted.log("t", 0).log_start_offset == 1
+
+
+def test_every_commit_is_made_in_another_thread_than_the_loops(
+    topics: Topics, monkeypatch: pytest.MonkeyPatch
+) -> None:
+    threads: list[int] = []
+    commit = Catalog._transaction
+
+    def note(catalog: Catalog) -> Any:
+        threads.append(threading.get_ident())
+        return commit(catalog)
+
+    monkeypatch.setattr(Catalog, "_transaction", note)
+
+    async def scenario() -> None:
+        await topics.create("t", 1, {})
+        await topics.changes.make(lambda: topics.add_partitions({"t": 2}))
+        await topics.set_configs("t", {"retention.ms": "1"})
+        await topics.changes.make(lambda: topics.store_settings({"log.retention.ms": "5"}))
+        await topics.producer_ids.next()
+        await topics.delete("t")
+
+    at_once(scenario())
+
+    assert len(threads) == 7, "a deletion is two"
+    assert threading.get_ident() not in threads
+
+
+def test_the_directories_of_a_topic_are_renamed_and_removed_in_threads_with_one_sync(
+    topics: Topics, tmp_path: Path, monkeypatch: pytest.MonkeyPatch
+) -> None:
+    at_once(topics.create("t", 40, {}))
+    for partition in range(40):
+        append(topics, "t", partition)
+    calls: list[tuple[str, int]] = []
+
+    def noted(module: Any, name: str) -> None:
+        original = getattr(module, name)
+
+        def call(*args: Any, **kwargs: Any) -> Any:
+            calls.append((name, threading.get_ident()))
+            return original(*args, **kwargs)
+
+        monkeypatch.setattr(module, name, call)
+
+    noted(removal, "sync_directory")
+    noted(Path, "rename")
+    noted(shutil, "rmtree")
+
+    at_once(topics.delete("t"))
+
+    assert Counter(name for name, _ in calls) == {"rename": 40, "sync_directory": 1, "rmtree": 40}
+    assert threading.get_ident() not in {thread for _, thread in calls}
+    assert list(tmp_path.glob("t-*")) == []
+
+
+def test_a_deleted_topic_is_gone_before_its_files_are(
+    topics: Topics, tmp_path: Path, monkeypatch: pytest.MonkeyPatch
+) -> None:
+    at_once(topics.create("t", 1, {}))
+    append(topics, "t")
+    may_remove = threading.Event()
+    remove = shutil.rmtree
+
+    def wait_and_remove(*args: Any, **kwargs: Any) -> None:
+        assert may_remove.wait(60)
+        remove(*args, **kwargs)
+
+    monkeypatch.setattr(shutil, "rmtree", wait_and_remove)
+
+    async def scenario() -> None:
+        await topics.delete("t")
+        assert not topics.has("t")
+        assert len(list(tmp_path.glob("t-0*-delete"))) == 1
+        await topics.create("t", 1, {})
+        assert topics.log("t", 0).log_end_offset == 0
+        may_remove.set()
+        await topics.drain()
+
+    at_once(scenario())
+
+
+def test_what_is_left_to_remove_when_the_broker_stops_goes_at_the_next_start(
+    start: Start, tmp_path: Path, monkeypatch: pytest.MonkeyPatch
+) -> None:
+    topics = start()
+    at_once(topics.create("t", 3, {}))
+    for partition in range(3):
+        append(topics, "t", partition)
+    is_removing, may_remove = threading.Event(), threading.Event()
+    remove = shutil.rmtree
+
+    def wait_and_remove(*args: Any, **kwargs: Any) -> None:
+        is_removing.set()
+        assert may_remove.wait(60)
+        remove(*args, **kwargs)
+
+    monkeypatch.setattr(shutil, "rmtree", wait_and_remove)
+
+    async def scenario() -> None:
+        await topics.delete("t")
+        assert await asyncio.to_thread(is_removing.wait, 60)
+        stopping = asyncio.create_task(topics.drain())
+        await asyncio.sleep(0)
+        may_remove.set()
+        await stopping
+
+    at_once(scenario())
+    assert len(list(tmp_path.glob("t-*"))) == 2
+    monkeypatch.undo()
+
+    start()
+
+    assert list(tmp_path.glob("t-*")) == []
+
+
+def test_a_topic_made_again_inherits_nothing_even_after_a_crash(
+    topics: Topics, tmp_path: Path, tmp_path_factory: pytest.TempPathFactory
+) -> None:
+    at_once(topics.create("t", 1, {}))
+    for _ in range(5):
+        append(topics, "t")
+    at_once(topics.checkpoint())
+
+    at_once(topics.delete("t"))
+    at_once(topics.create("t", 1, {}))
+    append(topics, "t")
+
+    crashed = tmp_path_factory.mktemp("crashed")
+    shutil.copytree(tmp_path, crashed, dirs_exist_ok=True)
+    logs = LogDirectory(crashed, node_id=1)
+    logs.open(NOW_MS)
+    (log,) = logs.loaded()
+    assert (log.log_start_offset, log.log_end_offset) == (0, 1)
+    logs.close(NOW_MS)
+
+
+def test_making_a_used_partition_again_writes_no_checkpoint_on_the_loop(
+    topics: Topics, monkeypatch: pytest.MonkeyPatch
+) -> None:
+    at_once(topics.create("t", 1, {}))
+    append(topics, "t")
+    at_once(topics.checkpoint())
+    at_once(topics.delete("t"))
+    at_once(topics.create("t", 1, {}))
+    synced: list[int] = []
+    monkeypatch.setattr(os, "fsync", synced.append)
+
+    topics.log("t", 0)
+
+    assert synced == []
+
+
+def test_a_deletion_is_carried_through_when_the_client_is_gone(topics: Topics) -> None:
+    at_once(topics.create("t", 2, {}))
+    append(topics, "t")
+
+    async def scenario() -> None:
+        asking = asyncio.create_task(topics.delete("t"))
+        await asyncio.sleep(0)
+        asking.cancel()
+        with pytest.raises(asyncio.CancelledError):
+            await asking
+        await topics.drain()
+
+    at_once(scenario())
+
+    assert not topics.has("t")
+    assert topics.catalog.topics(deleting=True) == []
+
+
+def test_two_who_make_the_same_topic_at_once_make_one(topics: Topics) -> None:
+    async def scenario() -> list[Any]:
+        return await asyncio.gather(
+            topics.ensure("t"),
+            topics.ensure("t"),
+            topics.create("t", 9, {}),
+            return_exceptions=True,
+        )
+
+    first, second, third = at_once(scenario())
+
+    assert first == (topics.get("t"), True)
+    assert second == (topics.get("t"), False)
+    assert isinstance(third, TopicExistsError)
+
+
+@pytest.mark.parametrize(
+    "job",
+    [
+        lambda topics: topics.checkpoint(),
+        lambda topics: topics.enforce_retention(NOW_MS),
+        lambda topics: topics.changes.make(lambda: topics.store_settings({})),
+        lambda topics: topics.delete("t"),
+        lambda topics: topics.sizes_bytes([TopicPartition("t", at) for at in range(30)]),
+    ],
+    ids=["checkpoint", "retention", "settings", "deletion", "sizes"],
+)
+def test_what_goes_through_all_logs_gives_others_their_turns(
+    job: Callable[[Topics], Any], topics: Topics, monkeypatch: pytest.MonkeyPatch
+) -> None:
+    at_once(topics.create("t", 30, {}))
+    for partition in range(30):
+        append(topics, "t", partition)
+
+    assert turns_during(job(topics), monkeypatch) >= 29
+
+
+def test_logs_that_retention_has_not_seen_are_opened_with_turns_in_between(
+    start: Start, monkeypatch: pytest.MonkeyPatch
+) -> None:
+    topics = start()
+    at_once(topics.create("t", 10, {}))
+    for partition in range(10):
+        append(topics, "t", partition)
+
+    assert turns_during(start().open_some(), monkeypatch) >= 9
+
+
+def test_files_that_retention_lets_go_are_unlinked_in_a_thread(
+    topics: Topics, tmp_path: Path, monkeypatch: pytest.MonkeyPatch
+) -> None:
+    at_once(topics.create("t", 1, {"file.delete.delay.ms": "0"}))
+    append(topics, "t")
+    threads: dict[str, int] = {}
+    unlink = Path.unlink
+
+    def note(path: Path, *args: Any, **kwargs: Any) -> None:
+        threads[path.name] = threading.get_ident()
+        unlink(path, *args, **kwargs)
+
+    monkeypatch.setattr(Path, "unlink", note)
+
+    assert at_once(topics.enforce_retention(NOW_MS + 2 * WEEK_MS)) == 1
+
+    doomed = {name for name in threads if name.endswith(".deleted")}
+    assert "00000000000000000000.log.deleted" in doomed
+    assert threading.get_ident() not in {threads[name] for name in doomed}
+    assert list((tmp_path / "t-0").glob("*.deleted")) == []
+
+
+def test_a_checkpoint_does_not_bring_back_a_topic_deleted_meanwhile(
+    topics: Topics, tmp_path: Path, monkeypatch: pytest.MonkeyPatch
+) -> None:
+    at_once(topics.create("t", 30, {}))
+    for partition in range(30):
+        append(topics, "t", partition)
+
+    async def scenario() -> None:
+        monkeypatch.setattr(turns_module, "SLICE_SECONDS", 0.0)
+        await asyncio.gather(topics.checkpoint(), topics.delete("t"))
+        await topics.checkpoint()
+
+    at_once(scenario())
+
+    for name in ("recovery-point-offset-checkpoint", "replication-offset-checkpoint"):
+        assert "t " not in (tmp_path / name).read_text()
