@@ -8,7 +8,7 @@ import os
 import sys
 import time
 from bisect import bisect_left
-from collections.abc import Callable, Iterable, Mapping
+from collections.abc import Callable, Iterable, Iterator, Mapping
 from pathlib import Path
 from typing import NamedTuple, Protocol
 
@@ -129,6 +129,10 @@ class Metrics:
 
     def render(self) -> str:
         """Everything, in Prometheus' text format."""
+        return "\n".join(self.lines())
+
+    def lines(self) -> Iterator[str]:
+        """The lines of `render`: thousands of logs have tens of thousands, made one by one."""
         lines: list[str] = []
         self._render_requests(lines)
         for attribute, (name, help_text) in _COUNTERS.items():
@@ -149,10 +153,10 @@ class Metrics:
             "How late the event loop ran its timers: nobody was served meanwhile.",
             self.loop_lag_seconds,
         )
+        yield from lines
         for source in self._sources:
-            _render_samples(lines, source())
-        lines.append("")
-        return "\n".join(lines)
+            yield from _sample_lines(source())
+        yield ""
 
     def _render_requests(self, lines: list[str]) -> None:
         _head(lines, "headrace_requests_total", "counter", "Requests answered, by API.")
@@ -202,10 +206,7 @@ _GAUGES = {
 
 def render_samples(samples: Iterable[Sample]) -> str:
     """These alone, in Prometheus' text format: for whoever counts in other ways than a broker."""
-    lines: list[str] = []
-    _render_samples(lines, samples)
-    lines.append("")
-    return "\n".join(lines)
+    return "\n".join([*_sample_lines(samples), ""])
 
 
 def process_samples() -> Iterable[Sample]:
@@ -250,13 +251,15 @@ def _head(lines: list[str], name: str, kind: str, help_text: str) -> None:
     lines.append(f"# TYPE {name} {kind}")
 
 
-def _render_samples(lines: list[str], samples: Iterable[Sample]) -> None:
+def _sample_lines(samples: Iterable[Sample]) -> Iterator[str]:
     last_name = ""
     for sample in samples:
         if sample.name != last_name:
-            _head(lines, sample.name, sample.kind, sample.help)
+            head: list[str] = []
+            _head(head, sample.name, sample.kind, sample.help)
+            yield from head
             last_name = sample.name
-        lines.append(f"{sample.name}{_labels(sample.labels)} {_number(sample.value)}")
+        yield f"{sample.name}{_labels(sample.labels)} {_number(sample.value)}"
 
 
 def _render_histogram(lines: list[str], name: str, help_text: str, histogram: Histogram) -> None:

@@ -1,4 +1,4 @@
-"""Counts how often the event loop came round while a coroutine ran, with slices of no length."""
+"""Counts how often a coroutine stepped back for others, with slices of no length."""
 
 import asyncio
 from collections.abc import Coroutine
@@ -10,23 +10,20 @@ from headrace.broker import turns
 
 
 def turns_during(work: Coroutine[Any, Any, Any], monkeypatch: pytest.MonkeyPatch) -> int:
-    """How many turns others had: each element of sliced work ends a slice here."""
+    """How many turns others had because of it: every second element of sliced work waits here.
 
-    async def count() -> int:
-        monkeypatch.setattr(turns, "SLICE_SECONDS", 0.0)
-        loop = asyncio.get_running_loop()
-        came_round = 0
+    Turns in which a coroutine waits for a thread do not count: others have those anyway.
+    """
+    monkeypatch.setattr(turns, "SLICE_SECONDS", 0.0)
+    given = 0
+    next_turn = turns._Line._next_turn
 
-        def tick() -> None:
-            nonlocal came_round
-            came_round += 1
-            nonlocal timer
-            timer = loop.call_soon(tick)
+    def count(line: turns._Line) -> None:
+        nonlocal given
+        given += bool(line.waiting)
+        next_turn(line)
 
-        timer = loop.call_soon(tick)
-        await work
-        timer.cancel()
-        return came_round
-
+    monkeypatch.setattr(turns._Line, "_next_turn", count)
     with asyncio.Runner() as runner:
-        return runner.run(count())
+        runner.run(work)
+    return given

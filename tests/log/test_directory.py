@@ -326,7 +326,9 @@ def test_a_partition_made_again_after_a_deletion_that_a_crash_cut_short_inherits
     tmp_path: Path,
 ) -> None:
     directory = opened(tmp_path)
-    append(directory.get("t", 0, ID, CONFIG), 5)
+    log = directory.get("t", 0, ID, CONFIG)
+    append(log, 5)
+    log.delete_records(3)
     directory.checkpoint()
     (tmp_path / "t-0").rename(tmp_path / "t-0.0123-delete")
     crash(directory)

@@ -1,6 +1,8 @@
 import asyncio
+import threading
 from collections.abc import Awaitable
 from pathlib import Path
+from typing import Any
 
 import pytest
 from kio.schema.offset_fetch.v9.request import (
@@ -13,6 +15,7 @@ from kio.static.primitive import i32
 from tests.at_once import at_once
 from tests.broker.groups.conftest import FakeSync, Node
 
+from headrace.broker.catalog import Catalog
 from headrace.broker.handlers import offset_fetch
 from headrace.broker.state import RequestContext
 from headrace.coordinators.groups.messages import JoinReply, JoinRequest, SyncReply, SyncRequest
@@ -113,6 +116,39 @@ def test_a_stable_group_is_stable_after_a_restart_and_its_member_goes_on(node: N
 
     node.groups.heartbeat("g", joined.member_id, None, joined.generation_id)
     assert node.groups.coordinator.describe_classic("g").state == "Stable"
+
+
+def test_a_group_that_was_never_looked_for_has_its_topic_made_off_the_loop(
+    node: Node, monkeypatch: pytest.MonkeyPatch
+) -> None:
+    threads: list[int] = []
+    add = Catalog.add_topics
+
+    def note(catalog: Catalog, topics: Any) -> None:
+        threads.append(threading.get_ident())
+        add(catalog, topics)
+
+    monkeypatch.setattr(Catalog, "add_topics", note)
+
+    assert node.run(join(node)).generation_id == 1
+
+    assert len(threads) == 1
+    assert threading.get_ident() not in threads
+
+
+def test_a_topic_of_groups_that_cannot_be_made_is_told(
+    node: Node, monkeypatch: pytest.MonkeyPatch
+) -> None:
+    def refuse(*_: object) -> None:
+        raise StorageWriteError(Path("catalog"), OSError(28, "No space left on device"))
+
+    monkeypatch.setattr(Catalog, "add_topics", refuse)
+
+    with pytest.raises(CoordinatorNotAvailableError):
+        node.run(join(node))
+
+    monkeypatch.undo()
+    assert node.run(join(node)).generation_id == 1
 
 
 def test_an_answer_waits_for_the_disk(node: Node) -> None:
