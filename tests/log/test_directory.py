@@ -396,4 +396,41 @@ def test_what_a_failed_sync_left_behind_is_written_again_before_it_is_believed(
     assert sum(rewritten) == size
     assert checkpoints.read_failed_syncs(tmp_path) == set()
     assert directory.get("t", 0, ID, CONFIG).log_end_offset == 3
+
+
+def test_a_partition_made_again_after_a_deletion_that_a_crash_cut_short_inherits_nothing(
+    tmp_path: Path,
+) -> None:
+    directory = opened(tmp_path)
+    log = directory.get("t", 0, ID, CONFIG)
+    append(log, 5)
+    log.delete_records(3)
+    directory.checkpoint()
+    (tmp_path / "t-0").rename(tmp_path / "t-0.0123-delete")
+    crash(directory)
+    restarted = opened(tmp_path)
+    append(restarted.get("t", 0, UUID(int=100), CONFIG), 1)
+    crash(restarted)
+
+    again = opened(tmp_path)
+
+    (log,) = again.loaded()
+    assert (log.log_start_offset, log.log_end_offset, log.recovery_point) == (0, 1, 1)
+    again.close(NOW_MS)
+
+
+def test_a_checkpoint_that_was_written_since_makes_a_name_free(tmp_path: Path) -> None:
+    directory = opened(tmp_path)
+    name = TopicPartition("t", 0)
+    append(directory.get("t", 0, ID, CONFIG), 5)
+    directory.checkpoint()
+    directory.delete("t", 0)
+    assert directory.is_remembered(name)
+    assert directory.remembered_topics() == {"t"}
+
+    write = directory.prepare_noted()
+    assert directory.is_remembered(name), "it is not written yet"
+    write()
+
+    assert not directory.is_remembered(name)
     directory.close(NOW_MS)

@@ -174,6 +174,7 @@ class Server:
             for connection in tuple(service.connections):
                 connection.finish()
             await asyncio.sleep(0)
+            await service.broker.topics.drain()
             service.stop()
             service.broker.clock.stop()
         self._close_storage()

@@ -89,7 +89,7 @@ async def _serve(settings: BrokerSettings, data_dir: Path) -> int:
     server = Server(settings, data_dir, on_progress=_RecoveryProgress())
     is_ready = readiness(server, WriteProbe(data_dir))
     http = HttpServer(server.metrics, lambda: server.is_healthy, is_ready)
-    lag = LoopLag(server.metrics.loop_lag_seconds, loop)
+    lag = LoopLag(server.metrics.loop_lag_seconds, server.metrics.loop_lag_worst_seconds, loop)
     try:
         await _start_http(http, settings)
         await server.start()

@@ -322,9 +322,14 @@ class PartitionLog:
         """Hide all below `offset` (-1: everything); the new log start offset."""
         return retention.delete_records(self, offset)
 
-    def enforce_retention(self, now_ms: int) -> int:
-        """Delete segments that are too old, too many or hidden; how many."""
-        return retention.enforce(self, now_ms)
+    def enforce_retention(
+        self, now_ms: int, remove: retention.RemoveFiles = retention.remove_files
+    ) -> int:
+        """Delete segments that are too old, too many or hidden; how many.
+
+        Files whose time has come are given to `remove`: unlinking large ones takes long.
+        """
+        return retention.enforce(self, now_ms, remove)
 
     def truncate(self, offset: int) -> None:
         """Cut the log so that nothing at or behind `offset` is left."""

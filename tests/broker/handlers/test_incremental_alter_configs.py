@@ -9,6 +9,7 @@ from kio.schema.incremental_alter_configs.v1.request import (
     IncrementalAlterConfigsRequest,
 )
 from kio.static.primitive import i8
+from tests.at_once import at_once
 
 from headrace.broker.state import Broker
 from headrace.errors import StorageError
@@ -59,7 +60,7 @@ def logger() -> Iterator[logging.Logger]:
 def test_single_overrides_are_set_and_removed_at_every_version(
     broker: Broker, ask: Ask, version: int
 ) -> None:
-    broker.topics.create("t", 1, {"retention.ms": "1", "flush.ms": "2"})
+    at_once(broker.topics.create("t", 1, {"retention.ms": "1", "flush.ms": "2"}))
 
     request = a_request(TOPIC, "t", ("flush.ms", DELETE, None), ("segment.ms", SET, "3"))
     response = ask(INCREMENTAL_ALTER_CONFIGS, request, version)
@@ -69,7 +70,7 @@ def test_single_overrides_are_set_and_removed_at_every_version(
 
 
 def test_an_open_log_follows_its_topic(broker: Broker, alter: Any) -> None:
-    broker.topics.create("t", 1, {})
+    at_once(broker.topics.create("t", 1, {}))
     log = broker.topics.log("t", 0)
 
     alter(TOPIC, "t", ("segment.bytes", SET, "2097152"))
@@ -78,7 +79,7 @@ def test_an_open_log_follows_its_topic(broker: Broker, alter: Any) -> None:
 
 
 def test_a_list_grows_and_shrinks_from_what_is_in_force(broker: Broker, alter: Any) -> None:
-    broker.topics.create("t", 1, {})
+    at_once(broker.topics.create("t", 1, {}))
 
     assert alter(TOPIC, "t", ("cleanup.policy", APPEND, "compact,delete")) == (0, None)
     assert broker.topics.get("t").configs == {"cleanup.policy": "delete,compact"}
@@ -87,7 +88,7 @@ def test_a_list_grows_and_shrinks_from_what_is_in_force(broker: Broker, alter: A
 
 
 def test_one_bad_config_keeps_the_resource_as_it_was(broker: Broker, alter: Any) -> None:
-    broker.topics.create("t", 1, {})
+    at_once(broker.topics.create("t", 1, {}))
 
     code, _ = alter(TOPIC, "t", ("retention.ms", SET, "5"), ("segment.bytes", SET, "1"))
 
@@ -96,7 +97,7 @@ def test_one_bad_config_keeps_the_resource_as_it_was(broker: Broker, alter: Any)
 
 
 def test_validate_only_changes_nothing(broker: Broker, alter: Any) -> None:
-    broker.topics.create("t", 1, {})
+    at_once(broker.topics.create("t", 1, {}))
 
     assert alter(TOPIC, "t", ("retention.ms", SET, "5"), validate_only=True) == (0, None)
     assert alter(BROKER, NODE, ("message.max.bytes", SET, "5"), validate_only=True) == (0, None)
@@ -200,7 +201,7 @@ def test_validate_only_changes_nothing(broker: Broker, alter: Any) -> None:
 def test_each_edit_gets_the_answer_kafka_gives(
     broker: Broker, alter: Any, kind: int, name: str, edit: Edit, code: int, message: str | None
 ) -> None:
-    broker.topics.create("t", 1, {})
+    at_once(broker.topics.create("t", 1, {}))
 
     assert alter(kind, name, edit) == (code, message)
     assert broker.topics.get("t").configs == {}
@@ -210,7 +211,7 @@ def test_each_edit_gets_the_answer_kafka_gives(
 def test_a_changed_broker_setting_reaches_open_logs_and_the_catalog(
     broker: Broker, alter: Any
 ) -> None:
-    broker.topics.create("t", 1, {})
+    at_once(broker.topics.create("t", 1, {}))
     log = broker.topics.log("t", 0)
 
     assert alter(BROKER, "", ("log.segment.bytes", SET, "3145728")) == (0, None)

@@ -12,6 +12,7 @@ from kio.schema.list_offsets.v11.request import (
     ListOffsetsRequest,
     ListOffsetsTopic,
 )
+from tests.at_once import at_once
 
 from headrace.broker import turns
 from headrace.broker.handlers import list_offsets
@@ -24,7 +25,7 @@ T0 = 1_699_999_000_000
 
 @pytest.fixture(autouse=True)
 def _topic(broker: Broker, append: Any) -> None:
-    broker.topics.create("t", 2, {"retention.ms": "-1"})
+    at_once(broker.topics.create("t", 2, {"retention.ms": "-1"}))
     append("t", 0, T0, T0 + 500, T0 + 200, T0 + 900, T0 + 600)
 
 

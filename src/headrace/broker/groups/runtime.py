@@ -45,6 +45,7 @@ _Done = Callable[[GroupError | None], None]
 
 # Groups looked at in one go when offsets expire; others are served in between.
 _EXPIRED_AT_ONCE = 100
+_NOT_WRITTEN = "The group's state could not be written."
 
 
 class Groups:
@@ -76,11 +77,26 @@ class Groups:
         self.ready = self._loader.ready
         self.all_ready = self._loader.all_ready
 
+    # --- before a decision
+
+    def is_writable(self, group_id: str) -> bool:
+        """Whether the group is in memory and there is a place for what it decides."""
+        return self.offsets_topic.topic is not None and self.is_ready(group_id)
+
+    async def writable(self, group_id: str) -> None:
+        """Return when the group is in memory and its records have a place; raises if neither."""
+        try:
+            await self.offsets_topic.ensure()
+        except HeadraceError as error:
+            _log.error("the topic of groups cannot be made: %s", error)
+            raise CoordinatorNotAvailableError(_NOT_WRITTEN) from error
+        await self.ready(group_id)
+
     # --- requests that may have to wait for others
 
     async def join(self, request: JoinRequest) -> JoinReply:
         """JoinGroup; returns when the group's next generation begins."""
-        await self.ready(request.group_id)
+        await self.writable(request.group_id)
         now_ms = self.clock.steady_ms()
         reply: JoinReply = await self._park(
             lambda ticket: self.coordinator.join(request, ticket, now_ms)
@@ -180,7 +196,7 @@ class Groups:
         self._keep_time()
 
     def _fail(self, decision: Decision[_Reply], done: _Done | None) -> None:
-        error = CoordinatorNotAvailableError("The group's state could not be written.")
+        error = CoordinatorNotAvailableError(_NOT_WRITTEN)
         undone = decision.on_failed(self.clock.steady_ms())
         self._answer(decision, error, done)
         for ticket, reply in undone.answers:
