@@ -106,9 +106,7 @@ def run(tmp_path: Path) -> Callable[..., None]:
         async def life() -> None:
             server = Server(BrokerSettings.load(overrides=named), tmp_path / "data")
             await server.start()
-            made = server.service.broker.topics.create("t", 4, {})
-            if made is not None and asyncio.iscoroutine(made):
-                await made
+            await server.service.broker.topics.create("t", 4, {})
             try:
                 await scenario(Stage(server))
             finally:

@@ -299,7 +299,7 @@ class Topics:
         doomed: list[Path] = []
         turn = Turn()
         for log in list(self._logs.loaded()):
-            # How old a segment is that another process wrote is read from it, once, beside the loop.
+            # How old a segment of another process is, is read from it, once, beside the loop.
             await run_beside(prepare_retention(log, now_ms))
             if self._is_known(log):
                 try:

@@ -229,15 +229,15 @@ def test_a_changed_broker_setting_reaches_open_logs_and_the_catalog(
 def test_producers_are_forgotten_after_what_the_setting_says_now(
     broker: Broker, alter: Any
 ) -> None:
-    broker.topics.create("open", 1, {})
-    broker.topics.create("later", 1, {})
+    at_once(broker.topics.create("open", 1, {}))
+    at_once(broker.topics.create("later", 1, {}))
     log = broker.topics.log("open", 0)
     log.producers.entries[7] = ProducerEntry(0, (), NOW_MS)
-    broker.topics.enforce_retention(NOW_MS + 2000)
+    at_once(broker.topics.enforce_retention(NOW_MS + 2000))
     assert set(log.producers.entries) == {7}
 
     assert alter(BROKER, "", ("producer.id.expiration.ms", SET, "2000")) == (0, None)
-    broker.topics.enforce_retention(NOW_MS + 2000)
+    at_once(broker.topics.enforce_retention(NOW_MS + 2000))
 
     assert log.producers.entries == {}
     assert broker.topics.log("later", 0).producer_expiration_ms == 2000
