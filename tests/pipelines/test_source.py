@@ -231,7 +231,7 @@ def test_a_stream_begins_at_its_start(spark: "SparkSession", bus: Bus) -> None:
         .trigger(availableNow=True)
         .start()
     )
-    assert query.awaitTermination(60)
+    assert query.awaitTermination(180)
 
     assert sorted(found) == [("readings", 48), ("readings", 48), ("readings", 49), ("readings", 49)]
 
@@ -257,6 +257,6 @@ def test_a_topic_is_streamed_as_a_table(spark: "SparkSession", bus: Bus) -> None
     name = f"streamed_{time.monotonic_ns()}"
 
     query = frame.writeStream.format("memory").queryName(name).trigger(availableNow=True).start()
-    assert query.awaitTermination(60)
+    assert query.awaitTermination(180)
 
     assert sorted(row.n for row in spark.table(name).collect()) == [98, 99]
