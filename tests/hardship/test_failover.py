@@ -22,7 +22,7 @@ PARTITIONS = 4
 SESSION_SECONDS = 3.0
 HEARTBEAT_SECONDS = 0.5
 # For a member to join, sync and fetch on a machine that does other things as well.
-GRACE_SECONDS = 2.5
+GRACE_SECONDS = 30.0
 SETTINGS = {
     "group_min_session_timeout_ms": 1000,
     "group_consumer_min_session_timeout_ms": 1000,
