@@ -39,6 +39,7 @@ def delete_used_topics(ground: Ground) -> Attack:
         began_at = time.monotonic()
         is_gone = ground.await_files(lambda: ground.bytes_of("used-*/*.log") == 0, 60)
         seconds = time.monotonic() - began_at
+        outcome.facts["bytes_left"] = ground.bytes_of("used-*/*.log")
         outcome.notes.append(f"files gone after {seconds:.1f} s" if is_gone else "files remain")
 
     return attack
@@ -65,6 +66,7 @@ def compaction(ground: Ground) -> Attack:
             )
         ground.await_files(lambda: ground.bytes_of(f"{_OFFSETS}/*.log") < before / 2, 60)
         after, seconds = ground.bytes_of(f"{_OFFSETS}/*.log"), time.monotonic() - began_at
+        outcome.facts |= {"bytes_before": before, "bytes_after": after}
         outcome.notes.append(f"{before / 1e6:.0f} MB became {after / 1e6:.0f} in {seconds:.1f} s")
 
     return attack

@@ -8,6 +8,7 @@ import time
 from collections import Counter
 from collections.abc import Callable, Sequence
 from dataclasses import dataclass, field
+from functools import partial
 from typing import Any, Self
 
 from kio.index import load_response_schema
@@ -36,6 +37,7 @@ class Outcome:
     received_bytes: int = 0
     slowest_seconds: float = 0
     notes: list[str] = field(default_factory=list)
+    facts: dict[str, float] = field(default_factory=dict)  # the notes' figures by name
     # Most answers are the same again: each is kept once, with how often it came.
     _unread: Counter[tuple[int, int, bytes]] = field(default_factory=Counter)
     _lock: threading.Lock = field(default_factory=threading.Lock)
@@ -194,7 +196,7 @@ def all_at_once(port: int, scripts: Sequence[Sequence[Frame]], outcome: Outcome)
         with Offender(port, outcome) as offender:
             offender.ask_all(frames)
 
-    together([lambda frames=frames: run(frames) for frames in scripts])
+    together([partial(run, frames) for frames in scripts])
 
 
 def over_and_over(

@@ -127,6 +127,7 @@ def wide_consumer(ground: Ground) -> Attack:
                     offender.ask(frames.alter_config(_BROKER, "", "log.retention.ms", value))
 
         together([produce, change_configs, lambda: _consume_all(ground, is_over, read)])
+        outcome.facts["messages_read"] = read[0]
         outcome.notes.append(f"the consumer read {read[0]:,} messages")
 
     def _consume_all(ground: Ground, is_over: threading.Event, read: list[int]) -> None:
@@ -174,6 +175,7 @@ def cold_replay(ground: Ground) -> Attack:
                 offset += whole * FETCH_BATCH_MESSAGES
                 total += whole * batch_bytes
         seconds = time.monotonic() - began_at
+        outcome.facts |= {"messages": batches * FETCH_BATCH_MESSAGES, "messages_read": offset}
         outcome.notes.append(f"{total / 1e9:.2f} GB read in {seconds:.1f} s")
 
     return attack

@@ -36,7 +36,7 @@ class Measured:
     def to_json(self) -> dict[str, Any]:
         """Everything, nothing rounded."""
         kept = {"requests", "answered", "closed", "unanswered", "sent_bytes", "received_bytes"}
-        kept |= {"slowest_seconds", "notes"}
+        kept |= {"slowest_seconds", "notes", "facts"}
         return {
             "load": self.load,
             "engine": self.engine,

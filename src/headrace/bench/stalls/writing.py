@@ -134,7 +134,7 @@ def hoarders(ground: Ground) -> Attack:
                     client.ask(request)
 
         def hoard() -> None:
-            outcome.notes.append(_hoard(ground, count, begun, seconds))
+            _hoard(ground, count, begun, seconds, outcome)
             is_over.set()
 
         together([serve, hoard])
@@ -142,32 +142,35 @@ def hoarders(ground: Ground) -> Attack:
     return attack
 
 
-def _hoard(ground: Ground, count: int, begun: bytes, seconds: float) -> str:
-    """Trickle from all of them; say how many were let go and when the last was."""
-    lost, last_at, began_at = 0, 0.0, time.monotonic()
+def _hoard(ground: Ground, count: int, begun: bytes, seconds: float, outcome: Outcome) -> None:
+    """Trickle from all of them; note how many were let go and when the last was."""
+    refused, last_at, began_at = 0, 0.0, time.monotonic()
     with ExitStack() as stack:
         hoarding = []
         for _ in range(count):
             try:
                 one = stack.enter_context(Offender(ground.port, Outcome(), patience_s=5))
             except OSError:
-                lost += 1
+                refused += 1
                 continue
             if one.send(begun):
                 hoarding.append(one)
             else:
-                lost += 1
-        refused = lost
+                refused += 1
         while hoarding and time.monotonic() < began_at + seconds:
             time.sleep(_TRICKLE_S)
             kept = [one for one in hoarding if not one.is_closed_by_peer() and one.send(b"\0")]
             if len(kept) < len(hoarding):
                 last_at = time.monotonic() - began_at
-            lost += len(hoarding) - len(kept)
             hoarding = kept
-    let_go = f"{lost - refused} of {count} hoarders let go"
-    when = f" within {last_at:.0f} s" if last_at else f" within {seconds:.0f} s"
-    return let_go + when + (f", {refused} never let in" if refused else "")
+        kept_count = len(hoarding)
+    let_go = count - refused - kept_count
+    outcome.facts |= {"hoarders": count, "let_go": let_go, "never_let_in": refused}
+    outcome.facts["last_let_go_seconds"] = last_at
+    outcome.notes.append(
+        f"{let_go} of {count} hoarders let go within {last_at or seconds:.0f} s"
+        + (f", {refused} never let in" if refused else "")
+    )
 
 
 def _allow_open_files() -> None:
