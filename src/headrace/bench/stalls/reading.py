@@ -29,6 +29,7 @@ _HOUR_MS = 3_600_000
 _COLD_FETCH_BYTES = 10 * 1024 * 1024
 _RETENTION_MS = 7 * 24 * _HOUR_MS
 _CONSUMER_START_S = 6.0  # librdkafka asks for the ends of all partitions first
+_FOLLOW_UPS_S = 60.0
 _BROKER = 4  # Kafka's number of that resource type
 _MARK = 0x7A7B7C7D  # an index that stands for others while a request is encoded
 # Answer to a Fetch v12: correlation id, tags, throttle time, error code, session id.
@@ -90,7 +91,10 @@ def million_partitions(ground: Ground) -> Attack:
                 return
             session_id = struct.unpack_from(">i", answer, _SESSION_ID_AT)[0]
             outcome.notes.append("a session" if session_id else "no session")
+            deadline = time.monotonic() + _FOLLOW_UPS_S
             for epoch in range(1, 11):
+                if time.monotonic() > deadline:
+                    break  # the account says how many it came to
                 offender.ask(frames.fetch({}, session=(session_id, epoch), max_wait_ms=0))
 
     return attack
