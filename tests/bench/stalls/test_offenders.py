@@ -47,6 +47,17 @@ def test_a_broker_that_does_not_answer_is_waited_for_in_vain(broker) -> None:
     assert (outcome.closed, outcome.unanswered) == (0, 1)
 
 
+def test_a_look_at_an_open_connection_does_not_wait(broker) -> None:
+    with Offender(broker.port, Outcome()) as offender:
+        assert not offender.is_closed_by_peer()
+        assert offender.push(b"\0")
+        broker.disconnect_all()
+        while not offender.is_closed_by_peer():
+            offender.receive(frames.metadata([]), 0)
+
+        assert not (offender.push(b"\0") and offender.push(b"\0") and offender.push(b"\0"))
+
+
 def test_what_fails_in_a_thread_is_raised_when_all_have_ended() -> None:
     ended = []
 

@@ -99,8 +99,6 @@ LOADS = (
         name="hoarders",
         title="500 hoarders of 100 MB frames beside 5 MB requests",
         prepare=writing.hoarders,
-        # Both brokers close idle connections after 10 minutes; nobody waits for that here.
-        settings={"connections.max.idle.ms": "10000"},
     ),
     Load(
         name="slow-disk",

@@ -6,7 +6,8 @@ import struct
 import threading
 import time
 from collections import Counter
-from collections.abc import Callable, Sequence
+from collections.abc import Callable, Iterator, Sequence
+from contextlib import contextmanager
 from dataclasses import dataclass, field
 from functools import partial
 from typing import Any, Self
@@ -136,6 +137,17 @@ class Offender:
             self._end(self._outcome.add_closed)
         return self.is_open
 
+    def push(self, data: bytes) -> bool:
+        """Send as much as the kernel takes at once; False when the broker has closed."""
+        try:
+            with self._not_waiting():
+                self._socket.send(data)
+        except BlockingIOError:
+            pass  # not read from: it hoards what it has
+        except OSError:
+            self._end(self._outcome.add_closed)
+        return self.is_open
+
     def receive(self, frame: Frame, began_at: float) -> bytes | None:
         """Return the answer to `frame`; None when there is none."""
         answer = self._exactly(_SIZE.size)
@@ -160,11 +172,22 @@ class Offender:
     def is_closed_by_peer(self) -> bool:
         """Look without waiting whether the broker has let go."""
         try:
-            return not self._socket.recv(1, socket.MSG_PEEK | socket.MSG_DONTWAIT)
+            with self._not_waiting():
+                return not self._socket.recv(1, socket.MSG_PEEK)
         except BlockingIOError:
             return False
         except OSError:
             return True
+
+    @contextmanager
+    def _not_waiting(self) -> Iterator[None]:
+        # MSG_DONTWAIT would not do: Python itself waits on a socket that has a time limit.
+        patience_s = self._socket.gettimeout()
+        self._socket.settimeout(0)
+        try:
+            yield
+        finally:
+            self._socket.settimeout(patience_s)
 
     def _end(self, account: Callable[[], None]) -> None:
         if self.is_open:

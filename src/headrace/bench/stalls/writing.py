@@ -31,8 +31,9 @@ _TINY_BOMB_BYTES = 2_000_000
 _LARGE_BATCH_BYTES = 1_040_000  # 100 of them are just within socket.request.max.bytes
 _MARK = 0x7A7B7C7D
 _HOARD_BYTES = 100_000_000
-_HOARDED_FIRST_BYTES = 65_536
+_HOARDED_FIRST_BYTES = 1_000_000  # of all together more than a broker sets aside for requests
 _TRICKLE_S = 2.0
+_HOARDING_S = 40.0  # at every scale: patience is what is tested
 _SPARE_FILES = 256
 
 
@@ -123,7 +124,7 @@ def hoarders(ground: Ground) -> Attack:
     batch = bytes(build_batch(records))
     request = frames.produce([("normal", index, batch) for index in range(5)])
     begun = struct.pack(">i", _HOARD_BYTES) + request.data[4 : 4 + _HOARDED_FIRST_BYTES]
-    seconds = max(25.0, ground.seconds(40))
+    seconds = _HOARDING_S
 
     def attack(outcome: Outcome) -> None:
         is_over = threading.Event()
@@ -153,13 +154,13 @@ def _hoard(ground: Ground, count: int, begun: bytes, seconds: float, outcome: Ou
             except OSError:
                 refused += 1
                 continue
-            if one.send(begun):
+            if one.push(begun):
                 hoarding.append(one)
             else:
                 refused += 1
         while hoarding and time.monotonic() < began_at + seconds:
             time.sleep(_TRICKLE_S)
-            kept = [one for one in hoarding if not one.is_closed_by_peer() and one.send(b"\0")]
+            kept = [one for one in hoarding if not one.is_closed_by_peer() and one.push(b"\0")]
             if len(kept) < len(hoarding):
                 last_at = time.monotonic() - began_at
             hoarding = kept
