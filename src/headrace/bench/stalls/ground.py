@@ -133,13 +133,11 @@ class Ground:
 
     def bytes_of(self, pattern: str) -> int:
         """Sum the sizes of files in the data directory."""
-        total = 0
-        for path in self.broker.data_directory.glob(pattern):
+        while True:
             try:
-                total += path.stat().st_size
-            except OSError:
-                continue  # deleted meanwhile
-        return total
+                return sum(one.stat().st_size for one in self.broker.data_directory.glob(pattern))
+            except FileNotFoundError:
+                continue  # deleted meanwhile: count again
 
     def reset_peak(self) -> None:
         """Let the kernel measure the broker's peak of memory from now on."""

@@ -99,6 +99,8 @@ LOADS = (
         name="hoarders",
         title="500 hoarders of 100 MB frames beside 5 MB requests",
         prepare=writing.hoarders,
+        # Both close idle connections after ten minutes; nobody waits for that here.
+        settings={"connections.max.idle.ms": "10000"},
     ),
     Load(
         name="slow-disk",
