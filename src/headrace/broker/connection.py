@@ -53,6 +53,7 @@ class Connection(asyncio.BufferedProtocol):
             on_room=self._maybe_go_on,
             on_broken=self.close,
             reads=service.reads,
+            sockets=service.sockets,
         )
         self._transport: Any = None
         self._is_paused = False
