@@ -8,7 +8,7 @@ that long work shares (`turns.py`).
 
 import asyncio
 import logging
-from collections.abc import Callable, Generator, Iterable
+from collections.abc import Callable, Generator
 from itertools import islice
 from typing import TYPE_CHECKING
 
@@ -16,7 +16,7 @@ from kio.schema.errors import ErrorCode
 
 from headrace.broker.answers import Answer
 from headrace.broker.fetch_answers import STEP_PARTITIONS, Found, Harvest, encode
-from headrace.broker.fetch_sessions import INITIAL_EPOCH, FetchSession, Watched
+from headrace.broker.fetch_sessions import FINAL_EPOCH, INITIAL_EPOCH, FetchSession, Watched
 from headrace.broker.turns import Turn
 from headrace.errors import TooManyElementsError, WireError
 from headrace.log.partition_log import PartitionLog
@@ -34,6 +34,8 @@ _log = logging.getLogger(__name__)
 READ_COMMITTED = 1
 # Too many wait already: this one is not told of appends but looks again after a while.
 CROWDED_WAIT_MS = 100
+
+_NO_LOGS: dict[PartitionLog, Found] = {}
 
 # None: others may have the loop. A preparation: this must be done by a thread first.
 Steps = Generator[Preparation | None, None, None]
@@ -56,18 +58,20 @@ class PendingFetch(Answer):
         self._header = header
         self._has_ids = header.api_version >= fetch.TOPIC_IDS_FROM
         self._task: asyncio.Task[None] | None = None
-        self._timer: asyncio.TimerHandle | None = None
         self._is_held = False
         self._is_waiting = False
-        self._logs: dict[PartitionLog, Found] = {}  # waited for
-        self._kept: list[Found] | None = None  # what an incremental answer has to tell already
-        self._grown: dict[PartitionLog, None] = {}
-        self._grown_bytes = 0
-        self._missing_bytes = 0
-        self._sees_all = False
+        self._logs = _NO_LOGS  # waited for
+        # Set on its way.
         self._request: FetchRequest
-        self._session: FetchSession | None = None
-        self._watched: list[Watched] = []
+        self._session: FetchSession | None
+        self._watched: list[Watched]
+        # Set when it begins to wait.
+        self._timer: asyncio.TimerHandle
+        self._kept: list[Found] | None  # what an incremental answer has to tell already
+        self._grown: dict[PartitionLog, None]
+        self._grown_bytes: int
+        self._missing_bytes: int
+        self._sees_all: bool
 
     # --- its course
 
@@ -124,20 +128,28 @@ class PendingFetch(Answer):
             yield from self._refuse(ErrorCode.invalid_request)
             return
         self._request = request
-        code, session = yield from handler.find_session(request, self._has_ids)
-        if code:
-            yield from self._refuse(code)
-            return
+        session = None
+        if request.session_id or request.session_epoch != FINAL_EPOCH:
+            code, session = yield from handler.find_session(request, self._has_ids)
+            if code:
+                yield from self._refuse(code)
+                return
         self._session = session
         if session is not None:
             # A list: another request may change the session while this one is under way.
             self._watched = list(session.watched.values())
+        elif not self._is_held:
+            self._watched = [
+                Watched(topic, asked)
+                for topic, partitions in request.topics
+                for asked in partitions
+            ]
         else:
             self._watched = yield from _watched_of(request)
         # What was produced before, on any connection, can be read now.
         handler.service.committer.flush()
         harvest = Harvest()
-        yield from self._reap(harvest, self._watched)
+        yield from handler.reap(request, self._watched, self._has_ids, harvest)
         min_bytes = min(request.min_bytes, handler.allowed_bytes(request))
         if (
             harvest.byte_count >= min_bytes
@@ -148,11 +160,7 @@ class PendingFetch(Answer):
         ):
             yield from self._finish(harvest)
         else:
-            self._missing_bytes = min_bytes - harvest.byte_count
-            yield from self._wait(harvest)
-
-    def _reap(self, harvest: Harvest, watched: Iterable[Watched]) -> Steps:
-        return self._handler.reap(self._request, watched, self._has_ids, harvest)
+            yield from self._wait(harvest, min_bytes - harvest.byte_count)
 
     def _refuse(self, code: ErrorCode) -> Steps:
         self._handler.service.metrics.count_error(1, code)
@@ -195,9 +203,14 @@ class PendingFetch(Answer):
 
     # --- waiting
 
-    def _wait(self, harvest: Harvest) -> Steps:
+    def _wait(self, harvest: Harvest, missing_bytes: int) -> Steps:
         service = self._handler.service
         wait_ms = self._request.max_wait_ms
+        self._missing_bytes = missing_bytes
+        self._grown_bytes = 0
+        self._grown = {}
+        self._kept = None
+        self._sees_all = False
         if service.waiting.is_crowded:
             wait_ms = min(wait_ms, CROWDED_WAIT_MS)
             self._sees_all = True
@@ -241,7 +254,6 @@ class PendingFetch(Answer):
             self._run(self._serve_woken())
 
     def _stop_waiting(self) -> None:
-        assert self._timer is not None
         self._is_waiting = False
         self._timer.cancel()
         self._handler.service.metrics.fetch_waiters.value -= 1
@@ -262,8 +274,8 @@ class PendingFetch(Answer):
                 if id(one.watched) not in grown:
                     harvest.add(one)
             watched = [self._logs[log].watched for log in self._grown]
-        self._logs = {}
-        yield from self._reap(harvest, watched)
+        self._logs = _NO_LOGS
+        yield from self._handler.reap(self._request, watched, self._has_ids, harvest)
         yield from self._finish(harvest)
 
     def cancel(self) -> None:

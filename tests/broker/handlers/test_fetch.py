@@ -253,7 +253,7 @@ def test_more_than_may_be_sent_is_not_waited_for(broker: RunningBroker, client: 
     create(broker, 1)
     append(broker, 0, 0, size=5000)
 
-    answer = client.ask([(0, 0)], wait_ms=50_000, min_bytes=1 << 30, max_bytes=100)
+    answer = client.ask([(0, 0)], wait_ms=2_000_000, min_bytes=1 << 30, max_bytes=100)
 
     assert answer.partitions[0][2]
 
