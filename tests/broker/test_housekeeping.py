@@ -21,6 +21,8 @@ class Log:
     config = SimpleNamespace(flush_ms=60_000)
     recovery_point = 0
     log_end_offset = 1
+    has_unsynced_segments = False
+    sync_failure = None
 
 
 class Stage:
@@ -35,21 +37,15 @@ class Stage:
             settings=BrokerSettings.load(),
             clock=self.clock,
             now_ms=Broker.now_ms,
-            topics=SimpleNamespace(open_some=lambda: None),
+            topics=SimpleNamespace(open_some=lambda: asyncio.sleep(0)),
         )
         service = SimpleNamespace(
             broker=broker,
             sync=SimpleNamespace(wait=lambda log, done: self.synced.append(log)),
             sweep_idle=lambda now_ms, quiet_ms: self.swept_ms.append(now_ms),
         )
-        logs = SimpleNamespace(loaded=lambda: [self.log])
+        logs = SimpleNamespace(loaded=lambda: [self.log], is_current=lambda log: True)
         self.housekeeping: Any = Housekeeping(service, logs)  # type: ignore[arg-type]
-
-
-async def call(job: Any) -> None:
-    outcome = job()
-    if outcome is not None:
-        await outcome
 
 
 @pytest.mark.parametrize("jump_seconds", [-HOUR_SECONDS, HOUR_SECONDS])
@@ -60,12 +56,12 @@ def test_a_wall_clock_that_jumps_moves_no_flush(
         stage = Stage()
         counts = []
         real_time = time.time
-        await call(stage.housekeeping._flush_due)
+        await stage.housekeeping._flush_due()
         monkeypatch.setattr(time, "time", lambda: real_time() + jump_seconds)
-        await call(stage.housekeeping._flush_due)
+        await stage.housekeeping._flush_due()
         counts.append(len(stage.synced))
         stage.clock.advance(60_000)
-        await call(stage.housekeeping._flush_due)
+        await stage.housekeeping._flush_due()
         counts.append(len(stage.synced))
         return counts
 
@@ -79,9 +75,26 @@ def test_idle_connections_are_judged_by_the_steady_clock(monkeypatch: pytest.Mon
         real_time = time.time
         monkeypatch.setattr(time, "time", lambda: real_time() + HOUR_SECONDS)
 
-        await call(stage.housekeeping._sweep)
+        await stage.housekeeping._sweep()
 
         assert before_ms <= stage.swept_ms[0] <= stage.clock.steady_ms()
         assert stage.clock.settled_ms == stage.swept_ms[0]
 
     asyncio.run(run())
+
+
+@pytest.mark.parametrize(
+    ("has_unsynced_segments", "failure", "syncs"),
+    [(True, None, 1), (False, None, 0), (True, OSError(5, "Input/output error"), 0)],
+)
+def test_segments_that_were_rolled_are_synced_without_being_asked_unless_a_sync_failed(
+    has_unsynced_segments: bool, failure: OSError | None, syncs: int
+) -> None:
+    async def run() -> int:
+        stage = Stage()
+        stage.log.has_unsynced_segments = has_unsynced_segments
+        stage.log.sync_failure = failure
+        await stage.housekeeping._flush_due()
+        return len(stage.synced)
+
+    assert asyncio.run(run()) == syncs
