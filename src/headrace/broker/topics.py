@@ -299,8 +299,9 @@ class Topics:
         doomed: list[Path] = []
         turn = Turn()
         for log in list(self._logs.loaded()):
-            # How old a segment of another process is, is read from it, once, beside the loop.
-            await run_beside(prepare_retention(log, now_ms))
+            if self._is_known(log):
+                # How old a segment of another process is, is read from it, once, beside the loop.
+                await run_beside(prepare_retention(log, now_ms))
             if self._is_known(log):
                 try:
                     deleted += log.enforce_retention(now_ms, doomed.extend)

@@ -48,6 +48,8 @@ VERSIONS = range(0, 14)
 FIRST_SERVED = 3
 # A larger request is checked and written in parts of about this size: a few milliseconds each.
 MAX_AT_ONCE_BYTES = 2 * 1024 * 1024
+# So is one for more partitions: each may be used for the first time, and its log be made.
+MAX_AT_ONCE_PARTITIONS = 32
 
 
 class _Checked:
@@ -125,7 +127,8 @@ class ProduceHandler:
             connection.shapes.learn(buffer.data, start, end, version, request)
         block = buffer.block
         checked = None
-        if end - start <= MAX_AT_ONCE_BYTES:
+        partition_count = sum([len(spans) for _, spans in request.topics])
+        if end - start <= MAX_AT_ONCE_BYTES and partition_count <= MAX_AT_ONCE_PARTITIONS:
             checked = self._check_now(block, version, acks, request.topics)
         if checked is None:
             self._serve_aside(
