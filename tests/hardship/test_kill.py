@@ -220,6 +220,39 @@ def test_acknowledged_messages_survive_kills_in_order_and_once(
 
 
 @pytest.mark.parametrize("kills", FEW_KILLS)
+def test_acknowledged_messages_survive_kills_on_a_slow_disk(
+    kills: int,
+    tmp_path: Path,
+    port: int,
+    connect: Callable[..., Any],
+    create_topics: Callable[..., None],
+    headrace_command: Callable[..., Any],
+    request: pytest.FixtureRequest,
+    slow_disk: Any,
+) -> None:
+    rng = seed_of(request)
+    data_dir = tmp_path / "data"
+    create_topics("load", "load-too")
+    slow_disk.slow_down(16)
+    bootstrap = f"127.0.0.1:{port}"
+    # Batches of one message each, so that many requests of both wait for the same syncs.
+    loads = [
+        idempotent(bootstrap, rng, **{"batch.num.messages": 1, "linger.ms": 0}),
+        idempotent(bootstrap, rng, topic="load-too", **{"compression.type": "zstd"}),
+    ]
+
+    kill_under_load(loads, data_dir, port, kills, rng, headrace_debug_checks=True)
+
+    with broker_process(data_dir, port=port) as broker:
+        for load in loads:
+            load.flush()
+            assert_exactly_once(load, connect(broker.port))
+        assert broker.terminate() == 0
+    verified = headrace_command("log", "verify", data_dir)
+    assert verified.returncode == 0, verified.stdout + verified.stderr
+
+
+@pytest.mark.parametrize("kills", FEW_KILLS)
 def test_kills_between_many_rolls_lose_nothing(
     kills: int,
     tmp_path: Path,
