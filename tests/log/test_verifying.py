@@ -69,7 +69,7 @@ def test_the_first_read_after_a_restart_is_checked_in_a_thread_a_piece_at_a_time
     bench: Any, no_scan_on_the_loop: list[str]
 ) -> None:
     log = bench.create()
-    fill(bench, log, 40)
+    fill(bench, log, 140)
     whole = content(log.read(0, 1 << 30))
     log.close()
     log = bench.open()

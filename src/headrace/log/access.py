@@ -12,9 +12,6 @@ from typing import NamedTuple
 
 from headrace.log.files import OpenFile
 
-# Between two looks into one stretch: the kernel's usual read-ahead, so what was dropped or
-# never read shows.
-PROBE_EVERY_BYTES = 128 * 1024
 _NOWAIT = getattr(os, "RWF_NOWAIT", 0)
 
 
