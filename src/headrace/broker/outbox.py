@@ -57,7 +57,8 @@ class Outbox:
 
     __slots__ = ("_bytes_out", "_is_full", "_is_resting", "_is_waiting", "_is_warming", "_loop",
                  "_on_broken", "_on_room", "_pieces", "_probe_every", "_reads", "_socket",
-                 "_transport", "_warm_end", "_warm_file", "_warm_stretches", "is_blocked")  # fmt: skip
+                 "_transport", "_warm_end", "_warm_file", "_warm_stretches",
+                 "is_blocked")  # fmt: skip
 
     def __init__(
         self,
