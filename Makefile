@@ -83,6 +83,10 @@ bench-pipelines: $(VENV)/.installed java spark ## The pipelines against Kafka-fe
 bench-mirror: $(VENV)/.installed java ## headrace mirror beside a plain copy, to three nodes of Kafka; ARGS=--kills=10 kills it too
 	$(BIN)/python -m headrace.bench.mirror $(ARGS)
 
+.PHONY: bench-stalls
+bench-stalls: $(VENV)/.installed java ## How long a client waits beside hostile loads, on both; ARGS=--quick for a tenth
+	$(BIN)/python -m headrace.bench.stalls $(ARGS)
+
 .PHONY: lint
 lint: $(VENV)/.installed
 	$(BIN)/ruff check $(SOURCES)

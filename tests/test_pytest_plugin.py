@@ -21,8 +21,8 @@ def test_each_test_gets_a_fresh_broker_and_the_session_one_is_shared(
 
         def topics(bootstrap):
             admin = AdminClient({"bootstrap.servers": bootstrap})
-            names = set(admin.list_topics(timeout=10).topics)
-            admin.create_topics([NewTopic("mine", 1)])["mine"].result(10)
+            names = set(admin.list_topics(timeout=120).topics)
+            admin.create_topics([NewTopic("mine", 1)])["mine"].result(120)
             return names
 
         @pytest.mark.parametrize("turn", [1, 2])
@@ -34,7 +34,7 @@ def test_each_test_gets_a_fresh_broker_and_the_session_one_is_shared(
 
         def test_shared_again(headrace_session_bootstrap, headrace_session_broker):
             admin = AdminClient({"bootstrap.servers": headrace_session_broker.bootstrap})
-            assert set(admin.list_topics(timeout=10).topics) == {"mine"}
+            assert set(admin.list_topics(timeout=120).topics) == {"mine"}
         """
     )
 

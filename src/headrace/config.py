@@ -9,6 +9,7 @@ from dataclasses import dataclass
 MIB = 1024 * 1024
 DAY_MS = 24 * 3_600_000
 LONG_MAX = 2**63 - 1
+LONG_MIN = -(2**63)
 
 
 @dataclass(frozen=True, slots=True, kw_only=True)

@@ -8,7 +8,7 @@ import os
 import sys
 import time
 from bisect import bisect_left
-from collections.abc import Callable, Iterable, Mapping
+from collections.abc import Callable, Iterable, Iterator, Mapping
 from pathlib import Path
 from typing import NamedTuple, Protocol
 
@@ -16,6 +16,7 @@ _MAX_API_KEYS = 128  # Kafka 4.3.1 ends at 93; a longer list costs nothing
 _CONTENT_VERSION = "0.0.4"  # of Prometheus' text format
 CONTENT_TYPE = f"text/plain; version={_CONTENT_VERSION}; charset=utf-8"
 _SYNC_BOUNDS_SECONDS = (0.0005, 0.001, 0.002, 0.005, 0.01, 0.02, 0.05, 0.1, 0.25, 0.5, 1.0, 5.0)
+_LOOP_LAG_BOUNDS_SECONDS = (0.001, 0.002, 0.005, 0.01, 0.02, 0.05, 0.1, 0.2, 0.5, 1.0, 2.0, 5.0)
 _PROCESS_START_SECONDS = time.time()
 
 
@@ -113,7 +114,8 @@ class Metrics:
         self.group_rebalances = Counter()
         self.offset_commits = Counter()
         self.sync_seconds = Histogram(_SYNC_BOUNDS_SECONDS)
-        self.loop_lag_seconds = Gauge()
+        self.loop_lag_seconds = Histogram(_LOOP_LAG_BOUNDS_SECONDS)
+        self.loop_lag_worst_seconds = Gauge()
         self._sources: list[SampleSource] = [process_samples]
 
     def count_error(self, api_key: int, error_code: int) -> None:
@@ -127,6 +129,10 @@ class Metrics:
 
     def render(self) -> str:
         """Everything, in Prometheus' text format."""
+        return "\n".join(self.lines())
+
+    def lines(self) -> Iterator[str]:
+        """The lines of `render`: thousands of logs have tens of thousands, made one by one."""
         lines: list[str] = []
         self._render_requests(lines)
         for attribute, (name, help_text) in _COUNTERS.items():
@@ -141,10 +147,16 @@ class Metrics:
             "Time one fdatasync took, for acks=all.",
             self.sync_seconds,
         )
+        _render_histogram(
+            lines,
+            "headrace_loop_lag_seconds",
+            "How late the event loop ran its timers: nobody was served meanwhile.",
+            self.loop_lag_seconds,
+        )
+        yield from lines
         for source in self._sources:
-            _render_samples(lines, source())
-        lines.append("")
-        return "\n".join(lines)
+            yield from _sample_lines(source())
+        yield ""
 
     def _render_requests(self, lines: list[str]) -> None:
         _head(lines, "headrace_requests_total", "counter", "Requests answered, by API.")
@@ -185,16 +197,16 @@ _GAUGES = {
     "connections_open": ("headrace_connections_open", "Connections open now."),
     "fetch_waiters": ("headrace_fetch_waiters", "Fetches waiting for data or for their deadline."),
     "buffer_bytes": ("headrace_buffer_bytes", "Bytes held in connection buffers."),
-    "loop_lag_seconds": ("headrace_loop_lag_seconds", "How late the event loop ran its last tick."),
+    "loop_lag_worst_seconds": (
+        "headrace_loop_lag_worst_seconds",
+        "The latest the event loop ran in the last minute.",
+    ),
 }
 
 
 def render_samples(samples: Iterable[Sample]) -> str:
     """These alone, in Prometheus' text format: for whoever counts in other ways than a broker."""
-    lines: list[str] = []
-    _render_samples(lines, samples)
-    lines.append("")
-    return "\n".join(lines)
+    return "\n".join([*_sample_lines(samples), ""])
 
 
 def process_samples() -> Iterable[Sample]:
@@ -239,13 +251,15 @@ def _head(lines: list[str], name: str, kind: str, help_text: str) -> None:
     lines.append(f"# TYPE {name} {kind}")
 
 
-def _render_samples(lines: list[str], samples: Iterable[Sample]) -> None:
+def _sample_lines(samples: Iterable[Sample]) -> Iterator[str]:
     last_name = ""
     for sample in samples:
         if sample.name != last_name:
-            _head(lines, sample.name, sample.kind, sample.help)
+            head: list[str] = []
+            _head(head, sample.name, sample.kind, sample.help)
+            yield from head
             last_name = sample.name
-        lines.append(f"{sample.name}{_labels(sample.labels)} {_number(sample.value)}")
+        yield f"{sample.name}{_labels(sample.labels)} {_number(sample.value)}"
 
 
 def _render_histogram(lines: list[str], name: str, help_text: str, histogram: Histogram) -> None:

@@ -1,13 +1,15 @@
 import subprocess
+import sys
+import time
 
 import pytest
 
 from headrace.bench import build as building
-from headrace.bench.build import build
+from headrace.bench.build import build, build_library
 from headrace.errors import BenchError
 
 
-@pytest.mark.parametrize("program", ["replay", "rdk"])
+@pytest.mark.parametrize("program", ["replay", "rdk", "beat", "ping"])
 def test_a_program_compiles_without_a_warning_and_is_built_once(tmp_path, monkeypatch, program):
     monkeypatch.setenv("HEADRACE_CACHE_DIR", str(tmp_path))
     monkeypatch.setattr(building, "_FLAGS", (*building._FLAGS, "-Werror", "-O1"))
@@ -44,3 +46,18 @@ def test_replay_refuses_what_it_cannot_do_with_a_sentence(arguments, complaint):
 
     assert answer.returncode == 1
     assert complaint in answer.stderr
+
+
+def test_a_library_slows_the_syncs_of_whoever_preloads_it(tmp_path, monkeypatch):
+    monkeypatch.setenv("HEADRACE_CACHE_DIR", str(tmp_path / "cache"))
+    synced = "import os; os.fdatasync(os.open(os.environ['FILE'], os.O_RDWR | os.O_CREAT))"
+    environment = {
+        "LD_PRELOAD": str(build_library("slow_sync")),
+        "SLOW_SYNC_MS": "700",
+        "FILE": str(tmp_path / "file"),
+    }
+
+    began_at = time.monotonic()
+    subprocess.run([sys.executable, "-c", synced], env=environment, check=True)
+
+    assert time.monotonic() - began_at > 0.7  # it waits, however fast the machine is

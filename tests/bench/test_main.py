@@ -74,7 +74,7 @@ def test_an_interrupted_run_stops_its_broker_and_removes_its_data(tmp_path, sign
             assert running.poll() is None
         children = psutil.Process(running.pid).children(recursive=True)
         os.kill(running.pid, signal_number)
-        code = running.wait(60)
+        code = running.wait(120)
 
     assert code == 128 + signal_number
     assert not list(tmp_path.glob("data-*"))

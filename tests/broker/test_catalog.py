@@ -52,7 +52,7 @@ def test_adding_topics_is_all_or_nothing(catalog: Catalog) -> None:
 def test_a_partition_count_can_be_changed(catalog: Catalog) -> None:
     catalog.add_topics([a_topic("a", 1), a_topic("b", 2)])
 
-    catalog.set_partition_count("a", 9)
+    catalog.set_partition_counts({"a": 9})
 
     assert [topic.partition_count for topic in catalog.topics()] == [9, 3]
 
@@ -95,25 +95,26 @@ def test_broker_configs_are_replaced_and_survive(tmp_path: Path) -> None:
         assert reopened.broker_configs() == {"a": "3", "log.segment.bytes": "2"}
 
 
-def test_producer_ids_count_up_across_blocks(catalog: Catalog) -> None:
-    ids = [catalog.next_producer_id() for _ in range(PRODUCER_ID_BLOCK + 2)]
+def test_producer_ids_are_reserved_in_blocks_that_follow_each_other(catalog: Catalog) -> None:
+    blocks = [catalog.reserve_producer_ids() for _ in range(2)]
 
-    assert ids == list(range(PRODUCER_ID_BLOCK + 2))
+    assert [len(block) for block in blocks] == [PRODUCER_ID_BLOCK] * 2
+    assert [*blocks[0], *blocks[1]] == list(range(2 * PRODUCER_ID_BLOCK))
 
 
 def test_a_restart_skips_producer_ids_and_repeats_none(tmp_path: Path) -> None:
     with closing(Catalog(tmp_path)) as catalog:
-        assert [catalog.next_producer_id() for _ in range(3)] == [0, 1, 2]
+        assert catalog.reserve_producer_ids()[0] == 0
 
     with closing(Catalog(tmp_path)) as reopened:
-        assert reopened.next_producer_id() == PRODUCER_ID_BLOCK
+        assert reopened.reserve_producer_ids()[0] == PRODUCER_ID_BLOCK
 
 
 def test_producer_ids_can_be_skipped_but_never_go_back(catalog: Catalog) -> None:
     catalog.skip_producer_ids_below(5_000_000)
     catalog.skip_producer_ids_below(10)
 
-    assert catalog.next_producer_id() == 5_000_000
+    assert catalog.reserve_producer_ids()[0] == 5_000_000
 
 
 @pytest.mark.parametrize(
@@ -168,10 +169,10 @@ def test_a_producer_id_is_not_given_out_when_its_block_cannot_be_written(
 ) -> None:
     catalog._db.execute("PRAGMA query_only = ON")
     with pytest.raises(StorageWriteError):
-        catalog.next_producer_id()
+        catalog.reserve_producer_ids()
     catalog._db.execute("PRAGMA query_only = OFF")
 
-    assert catalog.next_producer_id() == 0
+    assert catalog.reserve_producer_ids()[0] == 0
 
 
 def test_a_directory_that_is_not_there_is_a_write_error(tmp_path: Path) -> None:

@@ -1,12 +1,15 @@
 import asyncio
+import errno
 import os
 import threading
 from pathlib import Path
 
 import pytest
 
+from headrace.broker import durability
 from headrace.broker.durability import DiskSync
 from headrace.errors import StorageWriteError
+from headrace.log.checkpoints import read_failed_syncs
 from headrace.metrics import Metrics
 
 
@@ -14,10 +17,15 @@ class FakeFile:
     def __init__(self, fd: int) -> None:
         self.fd = fd
 
+    def sync(self) -> None:
+        os.fdatasync(self.fd)
+
 
 class FakeLog:
+    sync_failure: StorageWriteError | None = None
+
     def __init__(self, path: Path) -> None:
-        self.directory = path
+        self.directory = path / "t-0"
         self.file = FakeFile(os.open(path / "f", os.O_CREAT | os.O_RDWR))
         self.end = 0
         self.synced = -1
@@ -47,7 +55,7 @@ def test_one_fdatasync_serves_all_who_came_while_another_ran(
 ) -> None:
     calls = []
     may_go_on = threading.Event()
-    monkeypatch.setattr(os, "fdatasync", lambda fd: (calls.append(fd), may_go_on.wait(10)))
+    monkeypatch.setattr(os, "fdatasync", lambda fd: (calls.append(fd), may_go_on.wait(120)))
 
     async def scenario() -> None:
         sync = DiskSync(asyncio.get_running_loop(), Metrics())
@@ -96,6 +104,7 @@ def test_a_failed_sync_is_told_and_the_log_stays_marked(
         error = await synced(sync, log)
         assert isinstance(error, StorageWriteError)
         assert sync.failed == {log: error}
+        assert log.sync_failure is error
         assert log.synced == -1
         sync.stop()
 
@@ -114,3 +123,43 @@ def test_it_is_idle_only_when_nothing_runs(log: FakeLog) -> None:
         sync.stop()
 
     asyncio.run(scenario())
+
+
+def test_a_passing_want_of_descriptors_is_waited_out(
+    log: FakeLog, monkeypatch: pytest.MonkeyPatch
+) -> None:
+    monkeypatch.setattr(durability, "_PASSING_PAUSE_SECONDS", 0.001)
+    answers = [OSError(errno.EMFILE, "Too many open files"), OSError(errno.ENFILE, "too"), None]
+
+    def scarce(fd: int) -> None:
+        if (error := answers.pop(0)) is not None:
+            raise error
+
+    monkeypatch.setattr(os, "fdatasync", scarce)
+
+    async def scenario() -> None:
+        sync = DiskSync(asyncio.get_running_loop(), Metrics())
+        assert await synced(sync, log) is None
+        assert (sync.failed, log.sync_failure, log.synced) == ({}, None, 0)
+        assert sync.is_idle
+        sync.stop()
+
+    asyncio.run(scenario())
+
+
+def test_a_failed_sync_is_noted_for_the_next_start(
+    log: FakeLog, monkeypatch: pytest.MonkeyPatch, tmp_path: Path
+) -> None:
+    def fail(file: FakeFile) -> None:
+        raise OSError(5, "Input/output error")
+
+    monkeypatch.setattr(FakeFile, "sync", fail)
+
+    async def scenario() -> None:
+        sync = DiskSync(asyncio.get_running_loop(), Metrics())
+        await synced(sync, log)
+        sync.stop()
+
+    asyncio.run(scenario())
+
+    assert read_failed_syncs(tmp_path) == {"t-0"}

@@ -1,3 +1,5 @@
+import pytest
+
 from headrace.broker.fetch_sessions import FetchSession, FetchSessions
 from headrace.protocol.fetch import FetchPartition, FetchRequest
 
@@ -87,6 +89,30 @@ def test_session_ids_are_never_zero_and_never_shared() -> None:
 
     assert len(ids) == 100
     assert 0 not in ids
+
+
+def test_the_sessions_of_a_broker_that_restarted_are_nobodys() -> None:
+    """A consumer that goes on with its session must not be taken for one that came first."""
+    before = FetchSessions(slots=100, eviction_ms=100)
+    after = FetchSessions(slots=100, eviction_ms=100)
+
+    former = [session for _ in range(100) if (session := before.open(False, 0, 1))]
+    for _ in range(100):
+        after.open(False, 0, 1)
+
+    assert [after.get(session.session_id) for session in former] == [None] * 100
+
+
+def test_a_session_id_in_use_is_not_given_again(monkeypatch: pytest.MonkeyPatch) -> None:
+    drawn = iter([7, 7, 7, 8])
+    monkeypatch.setattr("headrace.broker.fetch_sessions.randbelow", lambda most: next(drawn))
+    sessions = FetchSessions(slots=2, eviction_ms=100)
+
+    first, second = sessions.open(False, 0, 1), sessions.open(False, 0, 1)
+
+    assert first is not None
+    assert second is not None
+    assert (first.session_id, second.session_id) == (8, 9)
 
 
 def test_many_partitions_are_taken_in_step_by_step_and_few_at_once() -> None:

@@ -3,10 +3,11 @@ from collections.abc import Awaitable, Callable
 from pathlib import Path
 
 import pytest
+from tests.broker.turn_counter import turns_during
 
 from headrace.broker import http
 from headrace.broker.http import HttpServer, WriteProbe
-from headrace.metrics import Metrics
+from headrace.metrics import Metrics, Sample
 
 
 def run_with_server(
@@ -19,7 +20,7 @@ def run_with_server(
         server = HttpServer(Metrics(), lambda: health, lambda: readiness)
         await server.start("127.0.0.1", 0)
         try:
-            return await asyncio.wait_for(talk(server.port), 30)
+            return await asyncio.wait_for(talk(server.port), 120)
         finally:
             await server.stop()
 
@@ -72,6 +73,21 @@ def test_metrics_come_as_prometheus_text() -> None:
     assert status_of(answer) == 200
     assert b"Content-Type: text/plain; version=0.0.4" in answer
     assert b"headrace_connections_open 0\n" in answer
+
+
+def test_a_scrape_of_many_samples_gives_others_their_turns(
+    monkeypatch: pytest.MonkeyPatch,
+) -> None:
+    metrics = Metrics()
+    metrics.register(lambda: [Sample("number", "A number.", at) for at in range(100)])
+
+    async def scrape() -> None:
+        server = HttpServer(metrics, lambda: (True, ""), lambda: (True, ""))
+        await server.start("127.0.0.1", 0)
+        assert b"number 99\n" in await get("/metrics")(server.port)
+        await server.stop()
+
+    assert turns_during(scrape(), monkeypatch) >= 50
 
 
 def test_head_gives_the_length_without_the_body() -> None:

@@ -28,6 +28,14 @@ def test_the_settings_may_be_text_or_lists() -> None:
     assert client_listener(settings) == Listener("INSIDE", "localhost", 1)
 
 
+def test_capitals_do_not_matter_in_the_names_of_listeners_and_protocols() -> None:
+    entries = ["ctl://:9093", "Inside://127.0.0.1:9092"]
+
+    chosen = choose_listener(entries, ["CTL"], "ctl:SSL, inside:plaintext")
+
+    assert chosen == Listener("INSIDE", "127.0.0.1", 9092)
+
+
 def test_an_encrypted_listener_is_refused_until_there_is_encryption() -> None:
     with pytest.raises(ConfigError, match="SSL is not there yet"):
         choose_listener(["SECURE://127.0.0.1:9092"], (), "SECURE:SSL")

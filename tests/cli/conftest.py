@@ -65,7 +65,7 @@ def run(bootstrap: str) -> Run:
 
 @pytest.fixture
 def connection(bootstrap: str) -> Connection:
-    return Connection(bootstrap, timeout_s=30)
+    return Connection(bootstrap, timeout_s=120)
 
 
 @pytest.fixture
@@ -89,7 +89,7 @@ def messages(run: Run, connection: Connection, topic: str) -> str:
             producer.produce(
                 topic, f"{number}".encode(), partition=partition, timestamp=(number + 1) * 1000
             )
-    assert producer.flush(30) == 0
+    assert producer.flush(120) == 0
     return topic
 
 

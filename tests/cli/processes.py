@@ -12,7 +12,7 @@ from typing import IO, Any
 import headrace
 
 _SOURCES = str(Path(headrace.__file__).parents[1])
-PATIENCE_S = 60.0
+PATIENCE_S = 180.0
 
 
 @contextmanager

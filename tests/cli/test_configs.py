@@ -100,3 +100,45 @@ def test_a_value_kafka_refuses_is_told_in_kafkas_words(run: Run, topic: str) -> 
 
     assert answer.code == 1
     assert "retention.ms" in answer.stderr
+
+
+@pytest.mark.parametrize(
+    ("target", "misspelt", "meant"),
+    [
+        ("broker", "log.retentin.ms", "log.retention.ms"),
+        ("topic", "retentin.ms", "retention.ms"),
+        ("group", "consumer.sesion.timeout.ms", "consumer.session.timeout.ms"),
+    ],
+    indirect=["target"],
+)
+@pytest.mark.parametrize("command", ["set", "unset"])
+def test_a_misspelt_name_is_refused_with_the_one_that_was_meant(
+    run: Run, target: tuple[str, ...], command: str, misspelt: str, meant: str
+) -> None:
+    words = [f"{misspelt}=5000"] if command == "set" else [misspelt]
+
+    answer = run("configs", command, *target, *words)
+
+    assert (answer.code, answer.stdout) == (2, "")
+    sentence = f"{misspelt}: no {target[0]} config has this name; did you mean {meant}?"
+    assert sentence in answer.stderr
+    assert "--force" in answer.stderr
+
+
+def test_a_name_only_a_plug_in_knows_can_be_forced_on_a_broker_and_taken_back(run: Run) -> None:
+    def shown() -> Answer:
+        return run("configs", "show", "broker")
+
+    assert run("configs", "set", "broker", "some.plug.in=5", "--force").code == 0
+    listed = eventually(shown, lambda answer: "some.plug.in" in answer.stdout)
+    assert ["some.plug.in", "(hidden)"] in [line.split()[:2] for line in listed.lines]
+
+    assert run("configs", "unset", "broker", "some.plug.in").code == 0
+    eventually(shown, lambda answer: "some.plug.in" not in answer.stdout)
+
+
+def test_a_topic_takes_no_unknown_name_even_when_forced(run: Run, topic: str) -> None:
+    answer = run("configs", "set", "topic", topic, "retentin.ms=5", "--force")
+
+    assert answer.code == 1
+    assert "Unknown topic config name: retentin.ms" in answer.stderr

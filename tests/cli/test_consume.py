@@ -15,7 +15,7 @@ def produce(connection: Connection, topic: str, *values: str, partition: int = 0
     producer = connection.producer({"linger.ms": 0})
     for value in values:
         producer.produce(topic, value.encode(), partition=partition)
-    assert producer.flush(60) == 0
+    assert producer.flush(120) == 0
 
 
 def test_it_prints_all_there_is_and_ends(run: Run, messages: str) -> None:
@@ -81,7 +81,7 @@ def test_records_are_chosen_by_key_and_header(run: Run, topic: str, connection: 
     for number in range(3):
         producer.produce(topic, f"{number}", f"key-{number}", headers={"n": f"{number}"})
     producer.produce(topic, "3")
-    assert producer.flush(60) == 0
+    assert producer.flush(120) == 0
 
     assert run("consume", topic, "--key", "key-1").lines == ["1"]
     assert sorted(run("consume", topic, "--key-regex", "-[12]$").lines) == ["1", "2"]
@@ -145,7 +145,7 @@ def test_an_offset_that_was_deleted_is_out_of_range(
 
     futures = connection.admin().delete_records([TopicPartition(messages, 0, 5)])
     for future in futures.values():
-        future.result(60)
+        future.result(120)
 
     answer = run("consume", messages, "--partition", 0, "--from", 2)
 
@@ -182,7 +182,7 @@ def test_aborted_records_and_markers_at_the_end_do_not_hold_it_up(
     producer.commit_transaction(60)
     producer.begin_transaction()
     producer.produce(topic, "aborted", partition=0)
-    producer.flush(60)
+    producer.flush(120)
     producer.abort_transaction(60)
 
     assert run("consume", topic).lines == ["kept"]
@@ -226,7 +226,7 @@ def test_following_may_end_at_a_time_to_come(
         producer = connection.producer({"linger.ms": 0})
         for value, timestamp_ms in (("before", 19_999), ("at", 20_000), ("after", 20_001)):
             producer.produce(messages, value, partition=0, timestamp=timestamp_ms)
-        assert producer.flush(60) == 0
+        assert producer.flush(120) == 0
         assert end_of(process) == (0, "before\n", "")
 
 
@@ -235,7 +235,7 @@ def test_a_closed_pipe_ends_it_quietly(bootstrap: str, messages: str) -> None:
         read_lines(process.stdout, 60)
         assert process.stdout is not None
         process.stdout.close()  # nothing more comes: it has to notice without writing
-        assert process.wait(60) == 0
+        assert process.wait(120) == 0
         assert process.stderr is not None
         assert process.stderr.read() == b""
 
@@ -248,7 +248,7 @@ def test_a_pipe_that_closes_while_it_writes_ends_it_quietly(
         read_lines(process.stdout, 1)
         assert process.stdout is not None
         process.stdout.close()
-        assert process.wait(60) == 0
+        assert process.wait(120) == 0
         assert process.stderr is not None
         assert process.stderr.read() == b""
 

@@ -100,7 +100,7 @@ def test_a_groups_offset_that_is_out_of_range_is_told(
     ends = {0: 10, 1: 20, 2: 30}
     gone = [TopicPartition(messages, partition, end) for partition, end in ends.items()]
     for future in connection.admin().delete_records(gone).values():
-        future.result(60)
+        future.result(120)
 
     answer = run("consume", messages, "--group", name)
 
@@ -154,7 +154,7 @@ def test_what_nobody_read_from_the_pipe_is_not_committed(
         read_lines(process.stdout, 1)
         assert process.stdout is not None
         process.stdout.close()
-        assert process.wait(60) == 0
+        assert process.wait(120) == 0
 
     pipe_holds = 64 * 1024 // 1000
     assert committed()[0] <= 1 + pipe_holds

@@ -31,7 +31,7 @@ SPARK_STARTERS = {
 }
 # These need a cluster of three nodes, or make one: each is a Java process.
 KAFKA_COMMANDS = {
-    name: [pytest.mark.java, pytest.mark.slow, pytest.mark.timeout(600)]
+    name: [pytest.mark.java, pytest.mark.slow, pytest.mark.timeout(1800)]
     for name in COMMANDS
     if name.startswith("headrace kafka ") and name != "headrace kafka list"
 }
@@ -73,14 +73,14 @@ def prepare(broker: RunningBroker) -> None:
     from confluent_kafka import ConsumerGroupTopicPartitions, TopicPartition
     from confluent_kafka.cimpl import NewTopic
 
-    connection = Connection(broker.bootstrap, timeout_s=30)
+    connection = Connection(broker.bootstrap, timeout_s=120)
     admin = connection.admin()
     producer = connection.producer()
     for topic in ("orders", "greetings"):
         connection.wait(admin.create_topics([NewTopic(topic, 3, 1)])[topic])
         for number in range(30):
             producer.produce(topic, b'{"number": %d}' % number, partition=number % 3)
-    assert producer.flush(30) == 0
+    assert producer.flush(120) == 0
     offsets = [TopicPartition("orders", number, 5) for number in range(3)]
     moved = [ConsumerGroupTopicPartitions("billing", offsets)]
     connection.wait(admin.alter_consumer_group_offsets(moved)["billing"])
@@ -130,7 +130,7 @@ def a_run(state_dir: Path, name: str) -> Iterator[None]:
             process.kill()
 
 
-@pytest.mark.timeout(300)
+@pytest.mark.timeout(1800)
 @pytest.mark.parametrize(
     "name",
     [

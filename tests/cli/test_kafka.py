@@ -174,7 +174,7 @@ def run(*words, stdin=""):
 
 
 @pytest.mark.java
-@pytest.mark.timeout(300)
+@pytest.mark.timeout(1800)
 def test_a_cluster_lives_through_commands_that_come_and_go(clusters):
     up = run("up", "--brokers", 1, "--json")
     assert up.returncode == 0, up.stderr

@@ -24,7 +24,7 @@ def broker(tmp_path: Path) -> Iterator[BrokerProcess]:
 
 def get(broker: BrokerProcess, path: str) -> tuple[int, str]:
     try:
-        with urllib.request.urlopen(f"http://{broker.http}{path}", timeout=10) as answer:
+        with urllib.request.urlopen(f"http://{broker.http}{path}", timeout=120) as answer:
             return answer.status, answer.read().decode()
     except urllib.error.HTTPError as error:
         with error:
@@ -34,7 +34,7 @@ def get(broker: BrokerProcess, path: str) -> tuple[int, str]:
 def refusal(data_dir: Path, **options: int) -> str:
     """Start a broker that must not start; return what it said."""
     with broker_process(data_dir, wait=False, **options) as broker:
-        code = broker.process.wait(30)
+        code = broker.process.wait(120)
         assert code in (1, 2)
         return f"{code}: {broker.stderr_text()}"
 
@@ -43,7 +43,7 @@ def test_the_ready_line_names_address_data_and_http(broker: BrokerProcess) -> No
     assert broker.ready_line == (
         f"headrace ready on 127.0.0.1:{broker.port} (data {broker.data_dir}, http {broker.http})"
     )
-    socket.create_connection((broker.host, broker.port), timeout=10).close()
+    socket.create_connection((broker.host, broker.port), timeout=120).close()
 
 
 def test_a_running_broker_is_healthy_ready_and_measured(broker: BrokerProcess) -> None:
@@ -67,7 +67,7 @@ def test_readiness_is_lost_with_the_data_directory(broker: BrokerProcess) -> Non
 def test_a_signal_stops_it_cleanly(broker: BrokerProcess, number: signal.Signals) -> None:
     broker.process.send_signal(number)
 
-    assert broker.process.wait(30) == 0
+    assert broker.process.wait(120) == 0
     assert '"level": "error"' not in broker.stderr_text()
 
 
@@ -121,7 +121,7 @@ def test_the_second_signal_ends_it_without_draining(broker: BrokerProcess) -> No
     for number in (signal.SIGSTOP, signal.SIGTERM, signal.SIGINT, signal.SIGCONT):
         broker.process.send_signal(number)
 
-    assert broker.process.wait(30) == 1
+    assert broker.process.wait(120) == 1
     assert "second signal" in broker.stderr_text()
 
 
@@ -145,7 +145,7 @@ def test_a_broker_that_does_not_start_says_why(tmp_path: Path) -> None:
 @pytest.mark.parametrize("arguments", [["--help"], ["serve", "--help"], ["log", "dump", "--help"]])
 def test_help_is_there_without_a_broker(arguments: list[str]) -> None:
     answer = subprocess.run(
-        [sys.executable, "-m", "headrace", *arguments], capture_output=True, text=True, timeout=60
+        [sys.executable, "-m", "headrace", *arguments], capture_output=True, text=True, timeout=180
     )
 
     assert answer.returncode == 0

@@ -33,7 +33,7 @@ class Pipeline:
         headers = [("own", b"\xff"), *((f"headrace.{key}", each) for key, each in ours.items())]
         producer = self.connection.producer()
         producer.produce(self.topic, value, b"key", headers=headers)
-        assert producer.flush(30) == 0
+        assert producer.flush(120) == 0
 
     def __call__(self, *words: object) -> Answer:
         return self.run("pipeline", "dead-letters", self.name, *words)
@@ -167,7 +167,7 @@ def test_messages_of_others_in_the_topic_are_passed_over(
 ) -> None:
     producer = connection.producer()
     producer.produce(pipeline.topic, b"no headers")
-    assert producer.flush(30) == 0
+    assert producer.flush(120) == 0
     pipeline.add(0, b"x")
 
     assert len(pipeline("--json").objects) == 1

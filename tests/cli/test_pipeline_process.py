@@ -16,7 +16,7 @@ from headrace.cli.output import EXIT_INTERRUPTED
 from headrace.pipelines.running.run_state import DIED, RUNNING, STOPPED, read_run, stop_run
 from headrace.testing import RunningBroker, running_broker
 
-pytestmark = [pytest.mark.spark, pytest.mark.slow, pytest.mark.timeout(600)]
+pytestmark = [pytest.mark.spark, pytest.mark.slow, pytest.mark.timeout(1800)]
 
 PATIENCE_S = 240.0
 
@@ -31,7 +31,7 @@ def broker() -> Iterator[RunningBroker]:
         producer = connection.producer()
         for number in range(100):
             producer.produce("orders", str(number).encode())
-        assert producer.flush(30) == 0
+        assert producer.flush(120) == 0
         yield broker
 
 
@@ -113,7 +113,7 @@ def test_a_run_that_is_killed_has_died_and_takes_its_java_along(process: Process
     status = read_run(process.directory, "archive")
     assert status is not None
     assert (status.state, status.is_alive) == (DIED, False)
-    assert not psutil.wait_procs(java, timeout=60)[1]
+    assert not psutil.wait_procs(java, timeout=120)[1]
 
 
 def test_a_run_whose_java_dies_says_so_and_ends(process: Process) -> None:

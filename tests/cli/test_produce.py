@@ -45,7 +45,7 @@ def test_lines_of_stdin_are_messages(bootstrap: str, run: Run, topic: str) -> No
     with headrace_process(
         bootstrap, "produce", topic, "--partition", 1, stdin=subprocess.PIPE
     ) as process:
-        stdout, stderr = process.communicate(b"a\nb\n", timeout=60)
+        stdout, stderr = process.communicate(b"a\nb\n", timeout=180)
 
     assert (process.returncode, stdout) == (0, b"")
     assert b"2 messages" in stderr
@@ -230,7 +230,7 @@ def test_ctrl_c_sends_the_lines_that_were_read_and_ends_with_130(
         while values(run, topic) != ["a", "b"]:
             assert process.poll() is None
         process.send_signal(signal.SIGINT)
-        assert process.wait(60) == 130
+        assert process.wait(120) == 130
         assert process.stderr is not None
         told = process.stderr.read().decode()
 

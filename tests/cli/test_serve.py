@@ -129,6 +129,21 @@ def test_a_wrong_configuration_is_one_sentence_and_exit_code_2(
     assert captured.out == ""
 
 
+def test_a_file_that_asks_for_security_does_not_start_a_broker_without(
+    tmp_path: Path, capsys: pytest.CaptureFixture[str]
+) -> None:
+    file = tmp_path / "server.properties"
+    file.write_text("listeners=PLAINTEXT://127.0.0.1:0,SSL://127.0.0.1:0\n")
+
+    code = run(parse_arguments(["--config", str(file), "--data-dir", str(tmp_path / "data")]))
+
+    assert code == 2
+    error = capsys.readouterr().err
+    assert error.count("\n") == 1
+    assert f"{file}:1: listeners=PLAINTEXT://127.0.0.1:0,SSL://127.0.0.1:0" in error
+    assert not (tmp_path / "data").exists()
+
+
 def test_an_unknown_option_is_one_sentence_and_exit_code_2(
     capsys: pytest.CaptureFixture[str],
 ) -> None:

@@ -33,7 +33,7 @@ def bootstrap() -> Iterator[str]:
         for number in range(7):
             value = json.dumps({"id": number, "tags": ["a", "b"], "name": None})
             producer.produce("orders", value, timestamp=BASE_MS + number)
-        assert producer.flush(30) == 0
+        assert producer.flush(120) == 0
         yield broker.bootstrap
 
 

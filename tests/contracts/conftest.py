@@ -12,7 +12,7 @@ ENGINES = [
     "embedded",
     pytest.param("kafka", marks=pytest.mark.java),
     # The three nodes start more slowly than a test may take.
-    pytest.param("cluster", marks=[pytest.mark.java, pytest.mark.slow, pytest.mark.timeout(300)]),
+    pytest.param("cluster", marks=[pytest.mark.java, pytest.mark.slow, pytest.mark.timeout(1800)]),
 ]
 _VAIN_WAIT_S = 2.0
 

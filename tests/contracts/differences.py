@@ -36,7 +36,8 @@ DIFFERENCES = (
     ),
     Difference(
         "users and access rules",
-        "none: no TLS, SASL, ACLs or quotas, so it binds 127.0.0.1 unless told `--allow-public`",
+        "none: no TLS, SASL, ACLs or quotas, so it binds 127.0.0.1 unless told `--allow-public`; "
+        "settings that ask for them stop the start, and are refused at run time",
         "all of them",
         "work to come",
     ),
@@ -72,10 +73,41 @@ DIFFERENCES = (
     ),
     Difference("share groups", "not yet", "yes", "work to come"),
     Difference(
+        "features (`kafka-features describe`)",
+        "`metadata.version` and `group.version`, at Kafka 4.3's levels",
+        "also `transaction.version`, `share.version`, `streams.version`, `kraft.version` and "
+        "`eligible.leader.replicas.version`",
+        "only what is there may be promised; clients fall back where a feature is not listed",
+    ),
+    Difference(
+        "topics that a pattern matches later",
+        "are looked for when the next heartbeat comes, and given with the one after (KIP-848)",
+        "are looked for at most every 10 s",
+        "only new names are matched, so nobody has to be spared",
+    ),
+    Difference(
         "a new group",
         "is served at once: `group.initial.rebalance.delay.ms` is 0 by default",
         "waits 3 s for more members by default",
         "the first message shall not wait; set it to Kafka's value where many start together",
+    ),
+    Difference(
+        "when an idempotent producer is forgotten",
+        "a day (`producer.id.expiration.ms`) after the broker last heard of it",
+        "a day after its last batch's largest timestamp, so at once when its records are old",
+        "a retry of old records, a backfill's, must not be stored twice",
+    ),
+    Difference(
+        "a batch that says it was stamped by LogAppendTime",
+        "refused as INVALID_TIMESTAMP",
+        "taken where the topic keeps producers' times and the header's is in range",
+        "only a broker stamps; what the header claims for all records would be believed",
+    ),
+    Difference(
+        "a batch with very many bad records",
+        "the first 10,000 are named, the rest is counted",
+        "all are named",
+        "an answer has a limit; 10,000 is librdkafka's largest batch by default",
     ),
 )
 

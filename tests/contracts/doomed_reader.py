@@ -18,7 +18,7 @@ def main(bootstrap: str, topic: str, group: str, count: str, commit: str) -> Non
             "group.id": group,
             "auto.offset.reset": "earliest",
             "enable.auto.commit": False,
-            "session.timeout.ms": 1000,
+            "session.timeout.ms": 3000,
             "heartbeat.interval.ms": 200,
         }
     )

@@ -1,9 +1,10 @@
 """Compaction: a topic may keep the last message of each key, and only that."""
 
 import os
+from collections.abc import Callable
 
 import pytest
-from confluent_kafka import KafkaError, KafkaException
+from confluent_kafka import KafkaError, KafkaException, Message
 from tests.contracts.bus import Bus, wait_for
 
 SEGMENT = 1024 * 1024
@@ -38,3 +39,22 @@ def test_a_message_without_a_key_is_refused(bus: Bus) -> None:
         bus.send(topic, [b"v"])
 
     assert refused.value.args[0].code() == KafkaError.INVALID_RECORD
+
+
+def test_of_a_batch_only_the_messages_without_a_key_are_to_blame(bus: Bus) -> None:
+    topic = bus.new_topic(1, **EAGER)
+    producer = bus.producer(linger_ms=500)
+    outcomes: dict[int, int] = {}
+
+    def note(number: int) -> Callable[[KafkaError | None, Message], None]:
+        return lambda error, message: outcomes.update({number: error.code() if error else 0})
+
+    for number in range(100):
+        key = None if number % 10 == 3 else b"k"
+        producer.produce(topic, b"v", key=key, on_delivery=note(number))
+    assert producer.flush(bus.patience_s) == 0
+
+    blamed = {number for number in outcomes if outcomes[number] == KafkaError.INVALID_RECORD}
+    others = {code for number, code in outcomes.items() if number not in blamed}
+    assert blamed == set(range(3, 100, 10))
+    assert others == {KafkaError._INVALID_DIFFERENT_RECORD}

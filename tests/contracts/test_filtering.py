@@ -67,7 +67,7 @@ def test_messages_are_chosen_by_header_and_by_key_without_their_values(
         kind = ("order", "refund", "visit")[number % 3]
         key = f"customer-{number % 2}"
         producer.produce(topic, value, key=key, headers=[("kind", kind.encode())])
-    assert producer.flush(30) == 0
+    assert producer.flush(120) == 0
 
     messages = bus.read(topic)
 

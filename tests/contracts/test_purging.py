@@ -130,6 +130,6 @@ def test_a_groups_place_in_a_deleted_topic_is_forgotten(bus: Bus, topic: str, gr
 
     def place() -> int:
         with bus.consumer(group) as member:
-            return int(member.committed([TopicPartition(topic, 0)], timeout=30)[0].offset)
+            return int(member.committed([TopicPartition(topic, 0)], timeout=120)[0].offset)
 
     wait_for(lambda: place() < 0)

@@ -6,7 +6,7 @@ from tests.contracts.bus import PATIENCE_S, Bus, values
 from tests.contracts.crash import KILL_AFTER, Crash, Story
 
 # A node of Kafka may take a minute to start again on a machine that is busy.
-pytestmark = pytest.mark.timeout(300)
+pytestmark = pytest.mark.timeout(1800)
 
 
 @pytest.fixture

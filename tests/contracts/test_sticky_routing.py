@@ -33,7 +33,7 @@ def send_keys(bus: Bus, topic: str, **config: object) -> None:
     producer = bus.producer(**config)
     for key in KEYS:
         producer.produce(topic, b"v", key=key)
-    assert producer.flush(30) == 0
+    assert producer.flush(120) == 0
 
 
 def test_a_key_keeps_its_partition_over_producers_and_restarts_of_them(bus: Bus) -> None:

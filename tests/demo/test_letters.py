@@ -26,7 +26,7 @@ def test_letters_are_counted_by_reason_and_shown_with_an_example():
         send_letter(producer, 2, "not JSON at character 3", b"ERR 18")
         send_letter(producer, 2, "not JSON at character 3", b"ERR 18")
         send_letter(producer, 3, "no field 'at'", b"{}")
-        producer.flush(10)
+        producer.flush(120)
         letters = all_letters(broker.bootstrap, "dead")
 
     assert sorted(letter.offset for letter in letters) == [1, 2, 3]

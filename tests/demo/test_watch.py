@@ -11,7 +11,7 @@ def test_a_look_shows_ends_positions_and_dead_letters():
     with running_broker() as broker:
         admin = AdminClient({"bootstrap.servers": broker.bootstrap})
         for future in admin.create_topics([NewTopic("readings", 2, 1)]).values():
-            future.result(10)
+            future.result(120)
         watcher = Watcher(
             broker.bootstrap,
             "readings",
@@ -24,11 +24,11 @@ def test_a_look_shows_ends_positions_and_dead_letters():
         for number in range(10):
             producer.produce("readings", b"x", partition=number % 2)
         producer.produce("table.dead-letters", b"bad")
-        producer.flush(10)
+        producer.flush(120)
         positions = [TopicPartition("readings", 0, 5), TopicPartition("readings", 1, 2)]
         asked = [ConsumerGroupTopicPartitions("archive", positions)]
         for future in admin.alter_consumer_group_offsets(asked).values():
-            future.result(10)
+            future.result(120)
         look = watcher.look()
 
     assert look[1:] == (10, {"archive": 7, "table": 0}, 1)

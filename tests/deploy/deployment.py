@@ -145,7 +145,7 @@ class Deployment:
             flags=[*SMALL_JVM, *use_archive()],
             log4j_file=self.directory / "log4j2.properties",
         )
-        answer = subprocess.run(command, input=stdin, capture_output=True, text=True, timeout=100)
+        answer = subprocess.run(command, input=stdin, capture_output=True, text=True, timeout=180)
         assert answer.returncode == 0, f"{class_name} {arguments}: {answer.stdout}{answer.stderr}"
         return answer.stdout
 

@@ -8,7 +8,7 @@ from typing import Any
 import pytest
 from tests.deploy.deployment import Deployment, running_deployment
 
-pytestmark = [pytest.mark.java, pytest.mark.slow, pytest.mark.timeout(900)]
+pytestmark = [pytest.mark.java, pytest.mark.slow, pytest.mark.timeout(1800)]
 
 TOPICS = "org.apache.kafka.tools.TopicCommand"
 CONFIGS = "kafka.admin.ConfigCommand"
@@ -31,7 +31,7 @@ def produced(client: dict[str, Any], topic: str) -> str:
     producer.produce(
         topic, b"x", on_delivery=lambda error, _: errors.append(error.name() if error else "")
     )
-    producer.flush(40)
+    producer.flush(120)
     return errors[0]
 
 
@@ -81,7 +81,7 @@ def test_a_stranger_without_a_certificate_is_not_let_into_the_quorum(cluster: De
     answered = b""
     with (
         contextlib.suppress(ssl.SSLError, ConnectionError),
-        socket.create_connection((host, int(port)), timeout=30) as raw,
+        socket.create_connection((host, int(port)), timeout=120) as raw,
         context.wrap_socket(raw, server_hostname=host) as connection,
     ):
         # ApiVersions v0, which every node answers to whom it has let in.

@@ -50,7 +50,7 @@ def test_the_image_writes_these_settings_and_formats_the_volume(
         env={"PATH": os.environ["PATH"], **{key: str(value) for key, value in variables.items()}},
         capture_output=True,
         text=True,
-        timeout=100,
+        timeout=300,
     )
 
     assert answer.returncode == 0, answer.stderr

@@ -20,7 +20,7 @@ import pytest
 from headrace.kafka.node import KafkaNode
 from headrace.testing import broker_process
 
-pytestmark = [pytest.mark.slow, pytest.mark.timeout(900)]
+pytestmark = [pytest.mark.slow, pytest.mark.timeout(1800)]
 
 _FOLDER, _SUITE = "test/integration", "test.integration"
 # They need a broker that they can start with certificates or passwords.

@@ -3,6 +3,7 @@
 import contextlib
 import os
 import random
+import shutil
 import socket
 import struct
 import subprocess
@@ -51,7 +52,7 @@ _PORTS = range(20_000, 30_000)
 _POLL_SECONDS = 0.01
 
 
-def wait_until(condition: Callable[[], Any], what: str, seconds: float = 30.0) -> Any:
+def wait_until(condition: Callable[[], Any], what: str, seconds: float = 120.0) -> Any:
     """Return what `condition` returns once that is true; the only place that sleeps."""
     deadline = time.monotonic() + seconds
     while not (result := condition()):
@@ -78,7 +79,7 @@ def encode_frame(request: Any, correlation_id: int = 0) -> bytes:
 class Wire:
     """One raw connection: whole frames, requests as kio has them, nothing retried."""
 
-    def __init__(self, port: int, timeout: float = 30.0) -> None:
+    def __init__(self, port: int, timeout: float = 120.0) -> None:
         self.port = port
         self.socket = socket.create_connection(("127.0.0.1", port), timeout)
         self.socket.setsockopt(socket.IPPROTO_TCP, socket.TCP_NODELAY, 1)
@@ -284,7 +285,7 @@ def run_headrace(*arguments: object, prefix: tuple[str, ...] = ()) -> Any:
     environment["PYTHONPATH"] = str(Path(headrace.__file__).parents[1])
     command = [*prefix, sys.executable, "-m", "headrace", *map(str, arguments)]
     return subprocess.run(
-        command, capture_output=True, text=True, timeout=60, env=environment, check=False
+        command, capture_output=True, text=True, timeout=180, env=environment, check=False
     )
 
 
@@ -313,7 +314,7 @@ def connect() -> Iterator[Callable[..., Wire]]:
     """`connect(port)`: a raw client, closed when the test ends."""
     with contextlib.ExitStack() as stack:
 
-        def open_wire(port: int, timeout: float = 30.0) -> Wire:
+        def open_wire(port: int, timeout: float = 120.0) -> Wire:
             wire = Wire(port, timeout)
             stack.callback(wire.close)
             return wire
@@ -339,3 +340,38 @@ def frame() -> Callable[..., bytes]:
 @pytest.fixture(scope="session")
 def request_schema() -> Callable[[int, int], Any]:
     return load_request_schema
+
+
+class SlowDisk:
+    """What brokers started from now on find under them: a disk that is slow, or breaks."""
+
+    def __init__(self, library: Path, monkeypatch: pytest.MonkeyPatch, failure: Path) -> None:
+        self._library, self._monkeypatch, self._failure = library, monkeypatch, failure
+
+    def slow_down(self, ms: int) -> None:
+        self._monkeypatch.setenv("LD_PRELOAD", str(self._library))
+        self._monkeypatch.setenv("SLOW_DISK_MS", str(ms))
+        self._monkeypatch.setenv("SLOW_DISK_FAILS", str(self._failure))
+
+    def break_down(self) -> None:
+        """From now on every sync fails, also of brokers that are running."""
+        self._failure.touch()
+
+    def heal(self) -> None:
+        self._failure.unlink()
+
+
+@pytest.fixture(scope="session")
+def slow_disk_library(tmp_path_factory: pytest.TempPathFactory) -> Path:
+    compiler = shutil.which("cc") or shutil.which("gcc")
+    if compiler is None:
+        pytest.skip("a slow disk needs a C compiler")
+    library = tmp_path_factory.mktemp("slow-disk") / "slow_disk.so"
+    source = Path(__file__).with_name("slow_disk.c")
+    subprocess.run([compiler, "-shared", "-fPIC", "-o", library, source, "-ldl"], check=True)
+    return library
+
+
+@pytest.fixture
+def slow_disk(slow_disk_library: Path, monkeypatch: pytest.MonkeyPatch, tmp_path: Path) -> SlowDisk:
+    return SlowDisk(slow_disk_library, monkeypatch, tmp_path / "the-disk-is-broken")

@@ -204,7 +204,7 @@ def test_a_consumer_gets_the_error_and_can_seek_past_it(
 def consume_until_error(consumer: Consumer, count: int) -> tuple[list[bytes], KafkaError | None]:
     values: list[bytes] = []
     while len(values) < count:
-        message = consumer.poll(30)
+        message = consumer.poll(120)
         assert message is not None, f"nothing came after {len(values)} messages"
         if message.error():
             return values, message.error()

@@ -22,7 +22,7 @@ PARTITIONS = 4
 SESSION_SECONDS = 3.0
 HEARTBEAT_SECONDS = 0.5
 # For a member to join, sync and fetch on a machine that does other things as well.
-GRACE_SECONDS = 2.5
+GRACE_SECONDS = 30.0
 SETTINGS = {
     "group_min_session_timeout_ms": 1000,
     "group_consumer_min_session_timeout_ms": 1000,
@@ -60,7 +60,7 @@ def new_group(start: Callable[[], BrokerProcess]) -> Iterator[Callable[[], Group
     def make() -> Group:
         broker = start()
         admin = AdminClient({"bootstrap.servers": broker.bootstrap})
-        admin.create_topics([NewTopic("numbers", PARTITIONS)])["numbers"].result(30)
+        admin.create_topics([NewTopic("numbers", PARTITIONS)])["numbers"].result(120)
         group = Group(Engine("headrace", broker.bootstrap), "numbers", PARTITIONS, "mill")
         group.broker = broker  # type: ignore[attr-defined]
         groups.append(group)

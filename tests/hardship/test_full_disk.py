@@ -155,7 +155,7 @@ def test_an_idempotent_producer_waits_for_room_and_delivers_all_once(
 
         (small_disk / "ballast").unlink()
 
-        assert producer.flush(60) == 0
+        assert producer.flush(120) == 0
         assert not failures
         assert wire.values(TOPIC) == values
         assert [delivered[offset] for offset in range(len(values))] == values

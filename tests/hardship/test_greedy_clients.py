@@ -168,7 +168,7 @@ def test_pipelined_requests_without_reading_are_left_in_the_socket(
         assert taken < len(frames), "the broker read on although nobody reads"
         wire.check_served()
         assert rss_of(broker) - before < 64 * MIB
-        flood.socket.settimeout(30)
+        flood.socket.settimeout(120)
         for number in range(1, 500):
             assert flood.receive_frame()[:4] == struct.pack(">i", number)
 
@@ -221,7 +221,7 @@ def test_large_requests_together_stay_within_the_budget(
 
 
 @pytest.mark.slow
-@pytest.mark.timeout(300)
+@pytest.mark.timeout(1800)
 def test_those_who_hoard_the_budget_make_room_for_an_honest_request(
     guarded: Any, connect: Callable[..., Any], batch: Callable[..., bytes]
 ) -> None:
@@ -251,7 +251,7 @@ def test_large_requests_that_are_refused_do_not_pile_up(
             assert ack.error_code == ErrorCode.message_too_large
             large.close()
 
-        until(lambda: rss_of(broker) - before < 64 * MIB, "their memory is given back", 10)
+        until(lambda: rss_of(broker) - before < 64 * MIB, "their memory is given back")
 
 
 def test_compression_bombs_are_refused_and_do_not_pile_up(
@@ -267,4 +267,4 @@ def test_compression_bombs_are_refused_and_do_not_pile_up(
         for _ in range(3):
             assert wire.produce(WITNESS, 0, bomb).error_code != 0
 
-        until(lambda: rss_of(broker) - before < 64 * MIB, "their memory is given back", 10)
+        until(lambda: rss_of(broker) - before < 64 * MIB, "their memory is given back")

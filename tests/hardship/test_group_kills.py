@@ -17,7 +17,7 @@ from headrace.testing import BrokerProcess, broker_process
 TOPIC = "orders"
 PARTITIONS = 3
 GROUPS = 4
-DEADLINE_SECONDS = 60.0
+DEADLINE_SECONDS = 180.0
 NOTHING = OFFSET_INVALID  # librdkafka's "nothing committed", below every offset
 PATIENT = {
     "log_level": 0,

@@ -361,5 +361,5 @@ def test_clients_that_vanish_leave_nothing_behind(
 
     until(lambda: open_connections(victim) <= before, "the connections are gone")
     # A waiter that outlives its connection would stay until the log grows, maybe for ever.
-    until(lambda: service.metrics.fetch_waiters.value == 0, "nobody waits any more", 5)
+    until(lambda: service.metrics.fetch_waiters.value == 0, "nobody waits any more")
     others()

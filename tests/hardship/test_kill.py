@@ -20,7 +20,7 @@ from headrace.testing import BrokerProcess, broker_process
 
 PARTITIONS = 4
 MAX_UNDELIVERED = 1_500
-STALLED_SECONDS = 60.0
+STALLED_SECONDS = 180.0
 KILLS = [
     10,
     pytest.param(200, marks=[pytest.mark.slow, pytest.mark.timeout(3600)], id="200"),
@@ -135,7 +135,7 @@ class Churn:
     def _done(future: Any) -> bool:
         """False: nobody knows whether it happened, for the broker died over it."""
         try:
-            future.result(10)
+            future.result(120)
         except (KafkaException, TimeoutError):
             return False
         return True

@@ -26,7 +26,7 @@ import headrace
 from headrace.kafka.node import KafkaNode
 from headrace.testing import broker_process
 
-pytestmark = [pytest.mark.slow, pytest.mark.java, pytest.mark.timeout(900)]
+pytestmark = [pytest.mark.slow, pytest.mark.java, pytest.mark.timeout(1800)]
 
 TOPICS = {"orders": 3, "payments": 2, "audit": 1}
 MESSAGES = 120_000  # of each topic
@@ -79,9 +79,9 @@ def arrived(bus: Bus) -> int:
     """Records in all topics of the target; 0 while it cannot be asked."""
     consumer = Consumer({**bus.config, "group.id": "watch"})
     try:
-        there = consumer.list_topics(timeout=30).topics
+        there = consumer.list_topics(timeout=120).topics
         return sum(
-            consumer.get_watermark_offsets(Place(topic, number), timeout=30)[1]
+            consumer.get_watermark_offsets(Place(topic, number), timeout=120)[1]
             for topic, partitions in TOPICS.items()
             if topic in there
             for number in range(partitions)

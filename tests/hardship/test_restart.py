@@ -67,7 +67,7 @@ def test_sigterm_under_load_drains_and_leaves_a_clean_directory(
     assert (tmp_path / ".kafka_cleanshutdown").exists()
     with broker_process(tmp_path, port=port) as broker:
         assert "repaired" not in broker.stderr_text()
-        assert producer.flush(60) == 0
+        assert producer.flush(120) == 0
         assert not failures
         wire = connect(broker.port)
         for partition in range(2):
@@ -226,7 +226,7 @@ def test_checkpoints_beside_appends_and_new_partitions_keep_running_and_stay_tru
             assert wire.receive_ack().error_code == 0
         assert wire.produce_values("busy", b"synced", partition=199).error_code == 0
 
-        until(lambda: "busy 199 2\n" in checkpoint.read_text(), "the newest is checkpointed", 10)
+        until(lambda: "busy 199 2\n" in checkpoint.read_text(), "the newest is checkpointed")
         assert broker.terminate() == 0
         assert "Traceback" not in broker.stderr_text()
     verified = headrace_command("log", "verify", tmp_path)

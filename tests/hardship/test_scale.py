@@ -75,7 +75,7 @@ def test_five_thousand_partitions_need_few_files_and_come_back(
 
 
 @pytest.mark.slow
-@pytest.mark.timeout(600)
+@pytest.mark.timeout(1800)
 def test_five_thousand_partitions_come_back_after_a_kill(
     few_open_files: None, tmp_path: Path, connect: Callable[..., Any]
 ) -> None:

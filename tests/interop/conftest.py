@@ -48,7 +48,7 @@ def engine(
     if request.param == "headrace":
         settings = {name.replace(".", "_"): value for name, value in GROUP_SETTINGS.items()}
         with running_broker(**settings) as broker:
-            yield Engine("headrace", broker.bootstrap)
+            yield Engine("headrace", broker.bootstrap, broker.advance)
     else:
         request.getfixturevalue("needs_java")
         with KafkaNode(tmp_path_factory.mktemp("kafka"), settings=GROUP_SETTINGS) as node:

@@ -9,6 +9,7 @@ from tests.interop.group_wire import (
     NONE,
     OFFSET_COMMIT,
     OFFSET_FETCH,
+    SESSION_MS,
     ask,
     committed,
     wait_for,
@@ -74,13 +75,14 @@ class Consumer:
         self.member_epoch = 0
         self.assignment: Partitions = {}
         self._joining = {
-            "rebalance_timeout": 10_000,
+            "rebalance_timeout": SESSION_MS,
             "subscribed_topic_names": list(topics),
             "topic_partitions": [],
             **defaults,
         }
 
-    def _fields(self, fields: dict[str, Any]) -> dict[str, Any]:
+    def fields(self, fields: dict[str, Any]) -> dict[str, Any]:
+        """What a heartbeat says in which nothing but `fields` has changed."""
         return {
             "group_id": self.group_id,
             "member_id": self.member_id,
@@ -97,7 +99,7 @@ class Consumer:
 
     def beat(self, *, version: int = 1, **fields: Any) -> Any:
         """Send one heartbeat; nothing but what `fields` say has changed."""
-        answer = ask(self.wire, CONSUMER_GROUP_HEARTBEAT, version, **self._fields(fields))
+        answer = ask(self.wire, CONSUMER_GROUP_HEARTBEAT, version, **self.fields(fields))
         if answer.error_code == NONE:
             self.member_id = answer.member_id
             self.member_epoch = answer.member_epoch

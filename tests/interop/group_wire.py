@@ -23,8 +23,10 @@ NON_EMPTY_GROUP, GROUP_ID_NOT_FOUND, MEMBER_ID_REQUIRED, GROUP_MAX_SIZE = 68, 69
 FENCED_INSTANCE, GROUP_SUBSCRIBED, FENCED_EPOCH, UNRELEASED_INSTANCE = 82, 86, 110, 111
 UNSUPPORTED_ASSIGNOR, STALE_EPOCH, UNKNOWN_TOPIC, UNKNOWN_TOPIC_ID = 112, 113, 3, 100
 
-SESSION_MS = 10_000  # long enough for a slow machine: it never runs out in a test
-_DEADLINE_S = 20
+SESSION_MS = 60_000  # long enough for a slow machine: it never runs out in a test
+# A session that a test lets run out: too long to do so by itself between two requests.
+SHORT_SESSION_MS = 4_000
+_DEADLINE_S = 120  # ends what hangs
 _CAPTURES = Path(__file__).parents[1] / "data" / "kafka-4.3.1"
 
 

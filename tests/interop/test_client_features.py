@@ -23,7 +23,7 @@ with warnings.catch_warnings():
     warnings.simplefilter("ignore", DeprecationWarning)
     from kafka import KafkaAdminClient, KafkaProducer
 
-_WAIT_S = 30
+_WAIT_S = 120
 Names = list[str]
 
 

@@ -105,7 +105,7 @@ def produce(
             headers=[("i", str(index).encode()), ("null", None)] if index % 5 else None,
             on_delivery=lambda error, _: failures.append(error) if error else None,
         )
-    assert (producer.flush(30), failures) == (0, [])
+    assert (producer.flush(120), failures) == (0, [])
 
 
 def after_a_clean_stop(directory: Path) -> dict[str, int]:

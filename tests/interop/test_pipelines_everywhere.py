@@ -77,14 +77,14 @@ def write_readings(bootstrap: str) -> None:
             headers=[("number", str(number).encode())],
             timestamp=1_790_000_000_000 + number * 1000,
         )
-    assert producer.flush(60) == 0
+    assert producer.flush(120) == 0
 
 
 def create(bootstrap: str, topic: str) -> None:
     """Make a topic that keeps what it gets: the times of the records lie back."""
     admin = AdminClient({"bootstrap.servers": bootstrap})
     wanted = NewTopic(topic, PARTITIONS, -1, config={"retention.ms": "-1"})
-    admin.create_topics([wanted])[topic].result(60)
+    admin.create_topics([wanted])[topic].result(120)
 
 
 def read(bootstrap: str, topic: str) -> list[tuple[object, ...]]:

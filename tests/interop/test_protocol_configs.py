@@ -22,7 +22,7 @@ from headrace.settings.own import DEFAULTS
 
 CAPTURES = Path(__file__).parents[1] / "data" / "kafka-4.3.1"
 NONE, UNKNOWN_TOPIC, MESSAGE_TOO_LARGE, INVALID_CONFIG, INVALID_REQUEST = 0, 3, 10, 40, 42
-TOPIC, BROKER, GROUP = 2, 4, 32
+TOPIC, BROKER, METRICS, GROUP = 2, 4, 16, 32
 SET, DELETE, APPEND, SUBTRACT = range(4)
 SOURCES = {
     "DYNAMIC_TOPIC_CONFIG": 1,
@@ -321,6 +321,38 @@ def test_a_read_only_broker_setting_cannot_be_changed(
 
     assert refused.error_code == INVALID_REQUEST
     assert refused.error_message
+
+
+@pytest.mark.parametrize("scope", ["one", "all"])
+def test_a_broker_keeps_a_name_it_does_not_know_and_never_shows_its_value(
+    wire: WireClient,
+    broker_id: str,
+    changed_broker: Callable[[str, str, str], Any],
+    scope: str,
+) -> None:
+    name, source = (broker_id, 2) if scope == "one" else ("", 3)
+    misspelt = "log.retentin.ms"
+
+    assert changed_broker(name, misspelt, "5000").error_code == NONE
+
+    _await(lambda: len(describe(wire, BROKER, name, [misspelt]).configs) == 1)
+    (config,) = describe(wire, BROKER, name, [misspelt]).configs
+    assert (config.value, config.config_source, config.is_sensitive) == (None, source, True)
+    assert alter(wire, BROKER, name, ("no.such", DELETE, None)).error_code == NONE
+
+
+@pytest.mark.parametrize(
+    ("kind", "error"),
+    [(TOPIC, INVALID_CONFIG), (GROUP, INVALID_CONFIG), (METRICS, INVALID_REQUEST)],
+)
+def test_other_resources_take_no_name_they_do_not_know(
+    wire: WireClient, topic: str, kind: int, error: int
+) -> None:
+    refused = alter(wire, kind, topic, ("no.such", SET, "1"))
+
+    assert refused.error_code == error
+    assert "no.such" in refused.error_message
+    assert alter(wire, kind, topic, ("no.such", DELETE, None)).error_code == NONE
 
 
 def test_topics_are_listed_among_the_resources_with_settings(wire: WireClient, topic: str) -> None:

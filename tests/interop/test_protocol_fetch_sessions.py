@@ -15,6 +15,7 @@ from tests.interop.wire import (
 )
 
 from headrace.records.batch import peek_header
+from headrace.testing import running_broker
 
 NONE, UNKNOWN_TOPIC, SESSION_NOT_FOUND, INVALID_SESSION_EPOCH = 0, 3, 70, 71
 LONGER_THAN_THE_TEST_MS = 600_000
@@ -190,3 +191,20 @@ def test_a_new_session_replaces_the_one_it_names(wire: WireClient, topic: str) -
     assert (renewed.error_code, served(renewed)) == (NONE, {topic: []})
     assert renewed.session_id not in (0, old)
     assert after.error_code == SESSION_NOT_FOUND
+
+
+def test_a_session_of_before_a_restart_is_nobody_elses() -> None:
+    """Whoever comes back first opens the first session, and must not be answered for the other."""
+    with running_broker() as broker:
+        with WireClient(broker.bootstrap) as wire:
+            for name in ("mine", "theirs"):
+                assert wire.create_topic(name).error_code == NONE
+            former = open_session(wire, "mine")
+        broker.restart()
+
+        with WireClient(broker.bootstrap) as wire:
+            newer = open_session(wire, "theirs")
+            answer = fetch(wire, (former, 1))
+
+    assert newer != former
+    assert (answer.error_code, answer.responses) == (SESSION_NOT_FOUND, ())

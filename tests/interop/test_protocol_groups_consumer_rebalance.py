@@ -9,12 +9,13 @@ from tests.interop.group_wire import (
     FENCED_EPOCH,
     GROUP_ID_NOT_FOUND,
     NONE,
+    SHORT_SESSION_MS,
     UNKNOWN_MEMBER,
     settle,
     versions_of,
     wait_for,
 )
-from tests.interop.wire import CREATE_PARTITIONS, DELETE_TOPICS, WireClient
+from tests.interop.wire import CREATE_PARTITIONS, DELETE_TOPICS, Engine, WireClient
 
 NewConsumer = Callable[..., Consumer]
 NewTopic = Callable[..., str]
@@ -67,17 +68,18 @@ def test_a_heartbeat_with_the_epoch_before_is_taken_for_a_lost_answer(
 
 
 def test_a_new_assignment_may_have_to_wait_for_the_interval(
-    wire: WireClient, four: str, group_id: str, new_consumer: NewConsumer
+    engine: Engine, wire: WireClient, four: str, group_id: str, new_consumer: NewConsumer
 ) -> None:
     one, two = new_consumer("one", four), new_consumer("two", four)
     configure_group(
         wire,
         group_id,
-        consumer_assignment_interval_ms=600,
+        consumer_assignment_interval_ms=SHORT_SESSION_MS,
         consumer_heartbeat_interval_ms=20,
     )
     wait_for(lambda: one.join().heartbeat_interval.total_seconds() == 0.02)
     one.leave()
+    engine.pass_time(SHORT_SESSION_MS / 1000)
     wait_for(lambda: one.join().member_epoch == described(wire, group_id).group_epoch)
     epoch = one.member_epoch
 
@@ -88,6 +90,7 @@ def test_a_new_assignment_may_have_to_wait_for_the_interval(
     assert two.member_epoch == epoch
     assert early == ("Assigning", epoch + 1, epoch)
     assert (unaware.member_epoch, unaware.assignment) == (epoch, None)
+    engine.pass_time(SHORT_SESSION_MS / 1000)
     wait_for(lambda: two.beat().member_epoch == epoch + 1)
     assert one.beat().assignment is not None
 

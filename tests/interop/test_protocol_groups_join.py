@@ -12,6 +12,7 @@ from tests.interop.group_wire import (
     MEMBER_ID_REQUIRED,
     NONE,
     REBALANCE_IN_PROGRESS,
+    SHORT_SESSION_MS,
     UNKNOWN_MEMBER,
     WISHES,
     Member,
@@ -21,7 +22,7 @@ from tests.interop.group_wire import (
     subscription,
     versions_of,
 )
-from tests.interop.wire import WireClient
+from tests.interop.wire import Engine, WireClient
 
 OTHER_WISHES = subscription("other")
 NewMember = Callable[..., Member]
@@ -196,11 +197,18 @@ def test_before_the_assignment_is_there_an_unchanged_join_is_answered_at_once(
     assert state_of(wire, group_id) == "CompletingRebalance"
 
 
-def test_a_member_that_does_not_join_again_in_time_is_left_behind(new_member: NewMember) -> None:
-    slow, quick = new_member(rebalance_timeout=500), new_member(rebalance_timeout=500)
+def test_a_member_that_does_not_join_again_in_time_is_left_behind(
+    engine: Engine, new_member: NewMember
+) -> None:
+    slow = new_member(rebalance_timeout=SHORT_SESSION_MS)
+    quick = new_member(rebalance_timeout=SHORT_SESSION_MS)
     settle([slow])
 
-    joined = quick.enter()
+    assert quick.join().error_code == MEMBER_ID_REQUIRED
+    quick.send_join()
+    slow.wait_for_heartbeat(REBALANCE_IN_PROGRESS)
+    engine.pass_time(SHORT_SESSION_MS / 1000)
+    joined = quick.joined()
 
     assert (joined.generation_id, joined.leader) == (2, quick.member_id)
     assert slow.heartbeat() == UNKNOWN_MEMBER

@@ -14,12 +14,13 @@ from tests.interop.group_wire import (
     MEMBER_ID_REQUIRED,
     NONE,
     REBALANCE_IN_PROGRESS,
+    SHORT_SESSION_MS,
     UNKNOWN_MEMBER,
     Member,
     kind_of,
     wait_for,
 )
-from tests.interop.wire import WireClient
+from tests.interop.wire import Engine, WireClient
 
 CLASSIC, CONSUMER = 0, 1
 NewMember = Callable[..., Member]
@@ -87,6 +88,7 @@ def test_a_classic_member_goes_over_with_a_heartbeat_of_the_new_kind(
 
 
 def test_a_classic_member_that_is_silent_is_removed(
+    engine: Engine,
     wire: WireClient,
     classic: Callable[..., Member],
     four: str,
@@ -94,15 +96,17 @@ def test_a_classic_member_that_is_silent_is_removed(
     new_consumer: NewConsumer,
 ) -> None:
     new_consumer("new", four, instance_id="mine").joined()
-    silent = classic(session_timeout=100)
+    silent = classic(session_timeout=SHORT_SESSION_MS)
     silent.enter()
 
+    engine.pass_time(SHORT_SESSION_MS / 1000)
     wait_for(lambda: set(members_of(wire, group_id)) == {"new"})
 
     assert silent.heartbeat() == UNKNOWN_MEMBER
 
 
 def test_a_classic_member_that_does_not_join_again_in_time_is_removed(
+    engine: Engine,
     wire: WireClient,
     classic: Callable[..., Member],
     four: str,
@@ -110,13 +114,14 @@ def test_a_classic_member_that_does_not_join_again_in_time_is_removed(
     new_consumer: NewConsumer,
 ) -> None:
     new = new_consumer("new", four).joined()
-    slow = classic(rebalance_timeout=500)
+    slow = classic(rebalance_timeout=SHORT_SESSION_MS)
     slow.enter()
     slow.sync()
     new.beat()
     new.confirm()
     assert slow.heartbeat() == REBALANCE_IN_PROGRESS
 
+    engine.pass_time(SHORT_SESSION_MS / 1000)
     wait_for(lambda: set(members_of(wire, group_id)) == {"new"})
 
     assert slow.heartbeat() == UNKNOWN_MEMBER

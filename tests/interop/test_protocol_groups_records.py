@@ -8,6 +8,7 @@ from tests.interop.group_wire import (
     DELETE_GROUPS,
     NONE,
     OFFSET_DELETE,
+    SESSION_MS,
     Member,
     ask,
     form,
@@ -115,7 +116,7 @@ def test_a_classic_group_is_written_when_it_begins_when_it_is_stable_and_when_it
     (written,) = second.members
     assert (written.member_id, written.group_instance_id) == (member.member_id, None)
     assert (written.client_id, written.client_host) == ("interop", "/127.0.0.1")
-    assert (written.session_timeout_ms, written.rebalance_timeout_ms) == (10_000, 10_000)
+    assert (written.session_timeout_ms, written.rebalance_timeout_ms) == (SESSION_MS, SESSION_MS)
     assert (written.subscription, written.assignment) == (subscription("wished"), b"share")
     assert (third.generation_id, third.protocol_type) == (2, "consumer")
     assert (third.protocol_name, third.leader, third.members) == (None, None, ())

@@ -10,6 +10,7 @@ from tests.interop.group_wire import (
     MEMBER_ID_REQUIRED,
     NONE,
     REBALANCE_IN_PROGRESS,
+    SHORT_SESSION_MS,
     UNKNOWN_MEMBER,
     Member,
     form,
@@ -19,7 +20,7 @@ from tests.interop.group_wire import (
     versions_of,
     wait_for,
 )
-from tests.interop.wire import WireClient
+from tests.interop.wire import Engine, WireClient
 
 NewMember = Callable[..., Member]
 
@@ -195,11 +196,12 @@ def test_a_static_member_that_leaves_by_its_id_alone_goes_too(
 
 
 def test_a_static_member_keeps_its_place_until_its_session_is_over(
-    wire: WireClient, new_member: NewMember, group_id: str
+    engine: Engine, wire: WireClient, new_member: NewMember, group_id: str
 ) -> None:
-    member = new_member(instance_id="mine", session_timeout=500)
+    member = new_member(instance_id="mine", session_timeout=SHORT_SESSION_MS)
     settle([member])
 
+    engine.pass_time(SHORT_SESSION_MS / 1000)
     wait_for(lambda: state_of(wire, group_id) == "Empty")
 
     again = new_member(instance_id="mine")

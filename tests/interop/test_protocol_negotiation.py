@@ -58,6 +58,39 @@ def test_the_version_table_is_the_one_of_kafka_4_3_1(wire: WireClient, engine: E
         assert served == kafka
 
 
+@pytest.mark.parametrize("version", [3, 4])
+def test_the_features_have_the_levels_of_kafka_4_3_1(
+    wire: WireClient, engine: Engine, version: int
+) -> None:
+    captured = json.loads((CAPTURES / "api_versions.json").read_text())
+    kafka_supports = {
+        name: (levels["min_version"], levels["max_version"])
+        for name, levels in captured["supported_features"].items()
+        # Ranges that start at 0 are hidden from clients that cannot read them (KIP-1022).
+        if version >= 4 or levels["min_version"] > 0
+    }
+    kafka_has = {
+        name: levels["max_version_level"] for name, levels in captured["finalized_features"].items()
+    }
+
+    answer = wire.call(
+        API_VERSIONS, version, client_software_name="interop", client_software_version="1.0"
+    )
+
+    supported = {
+        each.name: (each.min_version, each.max_version) for each in answer.supported_features
+    }
+    finalized = {each.name: each.max_version_level for each in answer.finalized_features}
+    if engine.name == "headrace":
+        # No transactions, shares, streams, quorum: what is not there is not promised.
+        assert finalized.keys() == {"metadata.version", "group.version"}
+        kafka_has = {name: kafka_has[name] for name in finalized}
+        kafka_supports = {
+            name: kafka_supports[name] for name in finalized if name in kafka_supports
+        }
+    assert (supported, finalized) == (kafka_supports, kafka_has)
+
+
 @pytest.mark.parametrize("version", range(5))
 def test_every_version_of_api_versions_lists_the_same_apis(wire: WireClient, version: int) -> None:
     software = {"client_software_name": "interop", "client_software_version": "1.0"}

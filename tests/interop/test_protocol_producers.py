@@ -1,6 +1,5 @@
 """Idempotent producers: sequences, epochs and the last five batches, on both engines."""
 
-import time
 from pathlib import Path
 from typing import Any
 
@@ -16,7 +15,7 @@ from tests.interop.wire import (
     request,
 )
 
-from headrace.testing import running_broker
+from headrace.testing import broker_process, running_broker
 
 (
     NONE,
@@ -183,19 +182,28 @@ def test_five_batches_sent_at_once_keep_their_order(
     ]
 
 
-def test_producers_are_remembered_over_a_restart_of_headrace(tmp_path: Path) -> None:
-    # A producer expires a day after its last timestamp, so these must be of today.
-    now_ms = time.time_ns() // 1_000_000
-    with running_broker(tmp_path) as broker, WireClient(broker.bootstrap) as wire:
-        wire.create_topic("t")
+@pytest.mark.parametrize("timestamp", [T0, 1], ids=["years ago", "1970"])
+@pytest.mark.parametrize("is_clean", [True, False], ids=["stop", "kill"])
+def test_producers_are_remembered_over_a_restart_of_headrace(
+    tmp_path: Path, is_clean: bool, timestamp: int
+) -> None:
+    # A backfill: Kafka expires a producer by the timestamps of its records, headrace does not.
+    with broker_process(tmp_path) as broker, WireClient(broker.bootstrap) as wire:
+        wire.create_topic("t", retention_ms=-1)
         producer_id = int(init_producer(wire).producer_id)
         for sequence in range(3):
-            answer = produce(wire, "t", producer_id, sequence, timestamp=now_ms)
+            answer = produce(wire, "t", producer_id, sequence, timestamp=timestamp)
             assert answer == (NONE, sequence)
+        if not is_clean:
+            broker.kill()
 
-    with running_broker(tmp_path) as broker, WireClient(broker.bootstrap) as wire:
-        # Only the last batch is in Kafka's snapshot file, so only it is known as a duplicate.
-        assert produce(wire, "t", producer_id, 2, timestamp=now_ms) == (NONE, 2)
-        assert produce(wire, "t", producer_id, 4, timestamp=now_ms)[0] == OUT_OF_ORDER_SEQUENCE
-        assert produce(wire, "t", producer_id, 3, timestamp=now_ms) == (NONE, 3)
+    with running_broker(tmp_path) as again, WireClient(again.bootstrap) as wire:
+        for sequence in (2, 0, 1):
+            assert produce(wire, "t", producer_id, sequence, timestamp=timestamp) == (
+                NONE,
+                sequence,
+            )
+        gap = produce(wire, "t", producer_id, 4, timestamp=timestamp)
+        assert gap[0] == OUT_OF_ORDER_SEQUENCE
+        assert produce(wire, "t", producer_id, 3, timestamp=timestamp) == (NONE, 3)
         assert init_producer(wire).producer_id > producer_id

@@ -143,7 +143,7 @@ def collected(told):
 
 @pytest.mark.java
 @pytest.mark.slow
-@pytest.mark.timeout(900)
+@pytest.mark.timeout(1800)
 def test_controllers_of_their_own_and_two_clusters_side_by_side(tmp_path):
     told = list[Progress]()
     with running_cluster(tmp_path / "one", "one", brokers=1) as one:

@@ -56,7 +56,7 @@ def test_another_process_finds_it_by_number_and_start_time(java):
     code = (
         "import sys; from pathlib import Path; from headrace.kafka.node_process import NodeProcess;"
         "java = NodeProcess(Path(sys.argv[1])); print(java.find().pid, java.facts()['log_start']);"
-        "assert java.child is None; java.stop(grace_s=30)"
+        "assert java.child is None; java.stop(grace_s=120)"
     )
 
     answer = subprocess.run(
@@ -64,14 +64,14 @@ def test_another_process_finds_it_by_number_and_start_time(java):
     )
 
     assert answer.stdout == f"{child.pid} 7\n"
-    assert child.wait(30) == -signal.SIGTERM
+    assert child.wait(120) == -signal.SIGTERM
 
 
 def test_a_process_that_merely_has_its_number_is_never_signalled(java):
     child = launch(java)
     run_file = java.directory / "run.json"
     facts = json.loads(run_file.read_text())
-    java.stop(grace_s=30)
+    java.stop(grace_s=120)
     with subprocess.Popen([sys.executable, "-c", PATIENT]) as stranger:
         # As if the stranger had got the number of a node that is gone.
         run_file.write_text(json.dumps({**facts, "pid": stranger.pid}))
@@ -103,7 +103,7 @@ def test_a_paused_one_is_known_and_still_stops_cleanly(java):
     found = java.find()
     assert found is not None
     assert is_paused(found)
-    assert java.stop(grace_s=30)
+    assert java.stop(grace_s=120)
     assert child.returncode == -signal.SIGTERM
 
 
@@ -130,5 +130,5 @@ def test_one_that_is_not_tied_outlives_its_starter(tmp_path):
     found = java.find()
 
     assert found is not None
-    assert java.stop(grace_s=30)
+    assert java.stop(grace_s=120)
     assert java.find() is None

@@ -22,7 +22,7 @@ def test_a_process_that_heeds_sigterm_ends_by_it(tmp_path):
         "import signal; print('ready', flush=True); signal.pause()", tmp_path / "log"
     )
 
-    assert process.stop(running, grace_s=30) == -signal.SIGTERM
+    assert process.stop(running, grace_s=120) == -signal.SIGTERM
 
 
 def test_a_process_that_ignores_sigterm_is_killed(tmp_path):
@@ -55,7 +55,7 @@ def assert_ends(pid):
         child = psutil.Process(pid)
     except psutil.NoSuchProcess:
         return
-    gone, alive = psutil.wait_procs([child], timeout=30)
+    gone, alive = psutil.wait_procs([child], timeout=120)
     assert gone
     assert not alive
 

@@ -11,7 +11,7 @@ from headrace.kafka.cluster_node import Node
 from headrace.kafka.quorum import active_controller, quorum
 from headrace.kafka.replicas import Replica, replicas
 
-pytestmark = [pytest.mark.java, pytest.mark.slow, pytest.mark.timeout(900)]
+pytestmark = [pytest.mark.java, pytest.mark.slow, pytest.mark.timeout(1800)]
 
 # A dead node is noticed in seconds, without false alarms on a busy machine.
 SETTINGS = {"broker.session.timeout.ms": "6000", "broker.heartbeat.interval.ms": "500"}
@@ -43,7 +43,7 @@ def _write(cluster: Cluster, topic: str) -> None:
     from confluent_kafka.cimpl import NewTopic
 
     admin = AdminClient({"bootstrap.servers": cluster.bootstrap})
-    admin.create_topics([NewTopic(topic, 3)])[topic].result(60)
+    admin.create_topics([NewTopic(topic, 3)])[topic].result(120)
     producer = Producer({"bootstrap.servers": cluster.bootstrap, "acks": "all"})
     for number in range(MESSAGES):
         producer.produce(topic, b"%d" % number, partition=number % 3)

@@ -21,7 +21,7 @@ def broker() -> Iterator[RunningBroker]:
         producer = Producer({"bootstrap.servers": broker.bootstrap})
         for number in range(5):
             producer.produce("orders", b"%d" % number, partition=0)
-        assert producer.flush(30) == 0
+        assert producer.flush(120) == 0
         yield broker
 
 
@@ -47,7 +47,7 @@ def test_a_dead_and_a_paused_node_among_the_addresses_do_not_matter(broker):
     with silent_listener() as paused:
         bootstrap = f"{closed_port()},{paused},{broker.bootstrap}"
 
-        found = ask_any(parse_addresses(bootstrap), cluster_metadata, timeout_s=30)
+        found = ask_any(parse_addresses(bootstrap), cluster_metadata, timeout_s=120)
 
     assert [*found.brokers] == [1]
 

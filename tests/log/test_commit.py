@@ -2,12 +2,14 @@
 
 import errno
 import os
+from pathlib import Path
 from typing import Any
 
 import pytest
 
 from headrace.config import LogConfig
 from headrace.errors import StorageWriteError
+from headrace.log.producer_snapshot import decode_snapshot
 
 SMALL_SEGMENTS = LogConfig(segment_bytes=1000, index_interval_bytes=100)
 
@@ -146,3 +148,64 @@ def test_a_roll_during_a_sync_stays_unsynced(bench: Any) -> None:
     assert log.recovery_point == 1
     assert {segment.path for segment in log.segments} <= names
     assert bench.directory in names
+
+
+def test_a_roll_that_is_taken_back_leaves_no_snapshot_of_what_never_was(
+    bench: Any, monkeypatch: pytest.MonkeyPatch
+) -> None:
+    log = bench.create(SMALL_SEGMENTS)
+    bench.append(
+        log, bench.batch(value=b"a" * 600, producer_id=1, producer_epoch=0, base_sequence=0)
+    )
+    before = log.snapshot_offset
+    with monkeypatch.context() as patch:
+        fail_writes(patch, written=0, after_calls=1)
+        for sequence in (1, 2):
+            bench.stage(
+                log,
+                bench.batch(
+                    value=b"lost" * 150, producer_id=2, producer_epoch=0, base_sequence=sequence - 1
+                ),
+            )
+        with pytest.raises(StorageWriteError):
+            log.commit(bench.now_ms)
+
+    assert log.snapshot_offset == before
+    assert list(bench.directory.glob("*.snapshot")) == []
+
+    bench.append(
+        log, bench.batch(value=b"b" * 600, producer_id=3, producer_epoch=0, base_sequence=0)
+    )
+    snapshot = bench.directory / f"{log.segments[-1].base_offset:020d}.snapshot"
+    assert set(decode_snapshot(snapshot.read_bytes())) == {1}
+
+
+def test_thousands_of_unsynced_segments_hold_no_descriptor(bench: Any) -> None:
+    log = bench.create(SMALL_SEGMENTS)
+    for _ in range(200):
+        bench.append(log, bench.batch(value=b"w" * 600))
+    open_before = len(list(Path("/proc/self/fd").iterdir()))
+
+    files, offset = log.unsynced()
+    held = len(list(Path("/proc/self/fd").iterdir())) - open_before
+    for file in files:
+        file.sync()
+    log.mark_synced(offset)
+
+    assert len(files) > 600
+    assert held == 0
+    assert not log.has_unsynced_segments
+
+
+def test_a_segment_that_retention_took_needs_no_sync(bench: Any) -> None:
+    log = bench.create(SMALL_SEGMENTS)
+    for _ in range(3):
+        bench.append(log, bench.batch(value=b"w" * 600))
+    files, offset = log.unsynced()
+    bench.path(0).unlink()
+
+    for file in files:
+        file.sync()
+    log.mark_synced(offset)
+
+    assert log.recovery_point == 3

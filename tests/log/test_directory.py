@@ -263,7 +263,7 @@ def test_many_changed_partitions_are_closed_with_one_sync(
     tmp_path: Path, monkeypatch: pytest.MonkeyPatch
 ) -> None:
     calls: list[str] = []
-    monkeypatch.setattr(os, "sync", lambda: calls.append("sync"))
+    monkeypatch.setattr("headrace.log.directory.sync_filesystem", lambda path: calls.append("sync"))
     directory = opened(tmp_path)
     for number in range(40):
         append(directory.get("t", number, ID, CONFIG))
@@ -319,4 +319,118 @@ def test_a_topic_id_that_a_crash_lost_comes_back_with_the_first_use(tmp_path: Pa
     assert directory.partitions_on_disk() == {TopicPartition("t", 0): ID}
     with pytest.raises(StorageError, match="belongs to topic id"):
         directory.get("t", 0, UUID(int=5), CONFIG)
+    directory.close(NOW_MS)
+
+
+@pytest.mark.parametrize("others", [0, 40])
+def test_after_a_failed_sync_a_stop_is_not_clean_and_the_recovery_point_stays(
+    tmp_path: Path, others: int
+) -> None:
+    directory = opened(tmp_path)
+    log = directory.get("t", 0, ID, CONFIG)
+    append(log, 2)
+    log.mark_synced(2)
+    append(log, 3)
+    log.sync_failure = StorageWriteError(log.directory, OSError(5, "Input/output error"))
+    for partition in range(others):
+        append(directory.get("other", partition, UUID(int=3), CONFIG))
+    directory.close(NOW_MS)
+
+    points, _ = checkpoints.read_offsets(tmp_path / checkpoints.RECOVERY_POINTS)
+    assert points[TopicPartition("t", 0)] == 2
+    assert all(points[TopicPartition("other", partition)] == 1 for partition in range(others))
+    assert not (tmp_path / checkpoints.CLEAN_SHUTDOWN).exists()
+    assert not opened(tmp_path).was_clean
+
+
+@pytest.mark.parametrize("others", [0, 40])
+def test_a_stop_whose_own_sync_fails_is_not_clean_but_leaves_all_else_in_order(
+    tmp_path: Path, others: int, monkeypatch: pytest.MonkeyPatch
+) -> None:
+    directory = opened(tmp_path)
+    append(directory.get("t", 0, ID, CONFIG), 3)
+    for partition in range(others):
+        append(directory.get("other", partition, UUID(int=3), CONFIG))
+    real = os.fdatasync
+
+    def fail(*_: object) -> None:
+        raise OSError(5, "Input/output error")
+
+    monkeypatch.setattr(os, "fdatasync", fail)
+    monkeypatch.setattr("headrace.log.directory.sync_filesystem", fail)
+    with pytest.raises(StorageWriteError):
+        directory.close(NOW_MS)
+    monkeypatch.setattr(os, "fdatasync", real)
+    monkeypatch.undo()
+
+    points, _ = checkpoints.read_offsets(tmp_path / checkpoints.RECOVERY_POINTS)
+    assert set(points.values()) <= {0}
+    assert not (tmp_path / checkpoints.CLEAN_SHUTDOWN).exists()
+    directory = opened(tmp_path)
+    assert directory.get("t", 0, ID, CONFIG).log_end_offset == 3
+    directory.close(NOW_MS)
+
+
+def test_what_a_failed_sync_left_behind_is_written_again_before_it_is_believed(
+    tmp_path: Path, monkeypatch: pytest.MonkeyPatch
+) -> None:
+    directory = opened(tmp_path)
+    log = directory.get("t", 0, ID, CONFIG)
+    append(log, 3)
+    size = log.size_bytes
+    checkpoints.note_failed_sync(log.directory)
+    directory.close(NOW_MS)
+    rewritten: list[int] = []
+    real = os.pwrite
+
+    def pwrite(fd: int, data: bytes, position: int) -> int:
+        if Path(f"/proc/self/fd/{fd}").readlink().name == f"{0:020d}.log":
+            rewritten.append(len(data))
+        return real(fd, data, position)
+
+    monkeypatch.setattr(os, "pwrite", pwrite)
+
+    directory = opened(tmp_path)
+
+    assert not directory.was_clean
+    assert sum(rewritten) == size
+    assert checkpoints.read_failed_syncs(tmp_path) == set()
+    assert directory.get("t", 0, ID, CONFIG).log_end_offset == 3
+
+
+def test_a_partition_made_again_after_a_deletion_that_a_crash_cut_short_inherits_nothing(
+    tmp_path: Path,
+) -> None:
+    directory = opened(tmp_path)
+    log = directory.get("t", 0, ID, CONFIG)
+    append(log, 5)
+    log.delete_records(3)
+    directory.checkpoint()
+    (tmp_path / "t-0").rename(tmp_path / "t-0.0123-delete")
+    crash(directory)
+    restarted = opened(tmp_path)
+    append(restarted.get("t", 0, UUID(int=100), CONFIG), 1)
+    crash(restarted)
+
+    again = opened(tmp_path)
+
+    (log,) = again.loaded()
+    assert (log.log_start_offset, log.log_end_offset, log.recovery_point) == (0, 1, 1)
+    again.close(NOW_MS)
+
+
+def test_a_checkpoint_that_was_written_since_makes_a_name_free(tmp_path: Path) -> None:
+    directory = opened(tmp_path)
+    name = TopicPartition("t", 0)
+    append(directory.get("t", 0, ID, CONFIG), 5)
+    directory.checkpoint()
+    directory.delete("t", 0)
+    assert directory.is_remembered(name)
+    assert directory.remembered_topics() == {"t"}
+
+    write = directory.prepare_noted()
+    assert directory.is_remembered(name), "it is not written yet"
+    write()
+
+    assert not directory.is_remembered(name)
     directory.close(NOW_MS)

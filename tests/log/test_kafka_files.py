@@ -143,7 +143,13 @@ def test_producer_state_rebuilt_from_the_log_is_kafkas(adopted: Path, kafka_data
         # Compaction took the batches that earlier snapshots of these speak of.
         if not topic.startswith("__"):
             copy = adopted / source.relative_to(kafka_data)
-            assert copy.read_bytes() == source.read_bytes(), source
+            assert without_times(copy) == without_times(source), source
+
+
+def without_times(snapshot: Path) -> bytes:
+    """A snapshot but for when each producer was last heard of: the log does not say that."""
+    entries = decode_snapshot(snapshot.read_bytes())
+    return encode_snapshot({pid: e._replace(last_append_ms=0) for pid, e in entries.items()})
 
 
 def test_snapshots_decode_and_encode_to_the_same_bytes(kafka_data: Path) -> None:
@@ -174,7 +180,8 @@ def test_appending_kafkas_batches_writes_kafkas_files(
             if header.is_control:
                 # Markers come from the transaction coordinator, past the sequence checks.
                 header = header._replace(producer_id=-1)
-            log.stage(memoryview(data)[at : at + header.size], header, now_ms)
+            # Kafka's snapshots have the batch's time where ours have the time of the append.
+            log.stage(memoryview(data)[at : at + header.size], header, header.max_timestamp)
             log.commit(now_ms)
             at += header.size
     directory.close(now_ms)

@@ -181,7 +181,9 @@ class LogMachine(RuleBasedStateMachine):
     @rule()
     def sync(self) -> None:
         files, offset = self.log.unsynced()
-        assert all(file.fd >= 0 for file in files)
+        covered = {file.path for file in files}
+        unsynced = [s for s in self.log.segments if s.end_offset > self.log.recovery_point]
+        assert {segment.path for segment in unsynced} <= covered
         self.log.mark_synced(offset)
         self.synced = self.log.recovery_point
 

@@ -6,7 +6,6 @@ import pytest
 
 from headrace.config import LogConfig
 from headrace.errors import (
-    InvalidTimestampError,
     OffsetOutOfRangeError,
 )
 from headrace.records.batch import crc_is_valid, peek_header
@@ -145,17 +144,6 @@ def test_create_time_reports_no_append_time(bench: Any) -> None:
     log = bench.create()
 
     assert bench.append(log, bench.batch())[0].log_append_time == -1
-
-
-def test_timestamps_too_far_from_the_clock_are_refused(bench: Any) -> None:
-    log = bench.create(LogConfig(timestamp_before_max_ms=1000, timestamp_after_max_ms=500))
-
-    for timestamp in (bench.now_ms - 1001, bench.now_ms + 501):
-        with pytest.raises(InvalidTimestampError):
-            bench.stage(log, bench.batch(timestamp=timestamp))
-    bench.append(log, bench.batch(timestamp=bench.now_ms + 500), bench.batch(timestamp=-1))
-
-    assert log.log_end_offset == 2
 
 
 def test_a_segment_rolls_by_age_of_its_first_batch(bench: Any) -> None:

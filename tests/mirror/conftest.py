@@ -61,8 +61,8 @@ class Bus:
         self, topic: str, partitions: int = 1, configs: Mapping[str, str] | None = None
     ) -> None:
         new: Any = NewTopic(topic, partitions, 1, config=dict(configs or {}))
-        self.admin.create_topics([new])[topic].result(30)
-        self.producer().list_topics(topic, timeout=30)
+        self.admin.create_topics([new])[topic].result(120)
+        self.producer().list_topics(topic, timeout=120)
 
     def producer(self, **more: Any) -> Producer:
         config = {name.replace("_", "."): value for name, value in more.items()}
@@ -81,7 +81,7 @@ class Bus:
                 **({} if timestamp_ms is None else {"timestamp": timestamp_ms}),
                 **({} if headers is None else {"headers": headers}),
             )
-        assert producer.flush(60) == 0
+        assert producer.flush(120) == 0
 
     def numbers(self, topic: str, count: int, first: int = 0, partitions: int = 1) -> None:
         """Messages whose values are numbers, in turn to each partition."""
@@ -106,12 +106,12 @@ class Bus:
             }
         )
         try:
-            metadata = consumer.list_topics(topic, timeout=30).topics[topic]
+            metadata = consumer.list_topics(topic, timeout=120).topics[topic]
             pending = set(metadata.partitions)
             consumer.assign([Place(topic, number, 0) for number in pending])
             found = list[Record]()
             while pending:
-                message = consumer.poll(30)
+                message = consumer.poll(120)
                 assert message is not None
                 if (error := message.error()) is not None:
                     assert error.code() == error._PARTITION_EOF, error
@@ -138,7 +138,7 @@ class Bus:
     def places(self, group: str, topic: str) -> dict[int, Any]:
         consumer = Consumer({**self.config, "group.id": group})
         try:
-            partitions = consumer.list_topics(topic, timeout=30).topics[topic].partitions
+            partitions = consumer.list_topics(topic, timeout=120).topics[topic].partitions
             found = consumer.committed([Place(topic, number) for number in partitions], 30)
             return {place.partition: place for place in found if place.offset >= 0}
         finally:
@@ -153,12 +153,12 @@ class Bus:
         (future,) = self.admin.describe_configs([resource]).values()
         return {
             entry.name: entry.value
-            for entry in future.result(30).values()
+            for entry in future.result(120).values()
             if kafka.ConfigSource(entry.source).name == "DYNAMIC_TOPIC_CONFIG"
         }
 
     def delete(self, topic: str) -> None:
-        self.admin.delete_topics([topic])[topic].result(30)
+        self.admin.delete_topics([topic])[topic].result(120)
 
 
 def record_of(message: Any) -> Record:
@@ -189,7 +189,7 @@ class Mirroring:
             End(
                 f"--{option} {bus.bootstrap}",
                 bus.config,
-                timeout_s=30,
+                timeout_s=120,
                 listener=self.told,
                 is_stopped=lambda: self.is_stopped,
             )

@@ -90,7 +90,7 @@ def test_a_log_that_starts_late_is_copied_from_its_start(mirroring: Mirroring, t
     source.create(topic)
     source.numbers(topic, 100)
     (future,) = source.admin.delete_records([Place(topic, 0, 40)]).values()
-    future.result(30)
+    future.result(120)
     for group, offset in {"below": 10, "first": 40, "inside": 55, "end": 100}.items():
         source.commit(f"{topic}-{group}", {(topic, 0): offset})
 
@@ -181,7 +181,7 @@ def test_a_mirror_back_is_refused_and_writes_nothing(mirroring: Mirroring, topic
         mirroring.back().run(topics=topic)
 
     assert "loop" in str(refused.value)
-    assert STATE_TOPIC not in mirroring.source.admin.list_topics(timeout=30).topics
+    assert STATE_TOPIC not in mirroring.source.admin.list_topics(timeout=120).topics
 
 
 def test_a_loop_over_a_third_cluster_is_refused(
@@ -310,7 +310,7 @@ def test_a_look_says_what_would_be_done_and_does_nothing(mirroring: Mirroring, t
     (outlook,) = mirroring.make(topics=topic).look()
 
     assert outlook[:4] == (topic, "create", 2, 0)
-    assert topic not in mirroring.target.admin.list_topics(timeout=30).topics
+    assert topic not in mirroring.target.admin.list_topics(timeout=120).topics
 
 
 def test_no_topic_is_an_error(mirroring: Mirroring) -> None:
@@ -376,7 +376,7 @@ def test_a_following_mirror_takes_up_what_is_new(
         from confluent_kafka.cimpl import NewPartitions
 
         partitions: Any = NewPartitions(grown, 2)
-        source.admin.create_partitions([partitions])[grown].result(30)
+        source.admin.create_partitions([partitions])[grown].result(120)
         source.create(new)
         source.numbers(new, 10)
         source.numbers(grown, 20, first=10, partitions=2)
@@ -387,7 +387,7 @@ def test_a_following_mirror_takes_up_what_is_new(
         _wait(lambda: target.configs(grown).get("cleanup.policy") is None)
     finally:
         mirroring.is_stopped = True
-        follower.join(60)
+        follower.join(120)
 
     assert target.records(grown) == source.records(grown)
     assert target.configs(grown)["message.timestamp.type"] == "CreateTime"
@@ -397,10 +397,10 @@ def test_a_following_mirror_takes_up_what_is_new(
 
 
 def _has(bus: Bus, topic: str) -> bool:
-    return topic in bus.admin.list_topics(timeout=30).topics
+    return topic in bus.admin.list_topics(timeout=120).topics
 
 
-def _wait(condition: Any, timeout_s: float = 20) -> None:
+def _wait(condition: Any, timeout_s: float = 120) -> None:
     deadline = time.monotonic() + timeout_s
     while not condition():
         assert time.monotonic() < deadline, "it did not come to pass"

@@ -13,7 +13,7 @@ from headrace.errors import MirrorRefusedError
 from headrace.kafka.node import KafkaNode
 from headrace.testing import RunningBroker
 
-pytestmark = [pytest.mark.java, pytest.mark.timeout(300)]
+pytestmark = [pytest.mark.java, pytest.mark.timeout(1800)]
 
 
 @pytest.fixture(scope="module")
@@ -78,7 +78,7 @@ def test_gaps_of_transactions_are_counted_over(from_kafka: Mirroring, topic: str
         for index in range(10):
             producer.produce(topic, b"%d-%d" % (number, index), partition=0)
         if number % 2:
-            producer.flush(30)
+            producer.flush(120)
             producer.abort_transaction(30)
         else:
             producer.commit_transaction(30)
@@ -125,7 +125,7 @@ def test_what_kafka_removed_at_the_start_is_no_loss(from_kafka: Mirroring, topic
     kafka.create(topic)
     kafka.numbers(topic, 50)
     (future,) = kafka.admin.delete_records([Place(topic, 0, 20)]).values()
-    future.result(30)
+    future.result(120)
 
     found = positions_after(from_kafka, topic, [3, 20, 31])
 

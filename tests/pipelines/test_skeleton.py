@@ -40,7 +40,7 @@ def test_a_name_python_cannot_import_is_refused(tmp_path: Path, name: str) -> No
 
 @pytest.mark.slow
 @pytest.mark.spark
-@pytest.mark.timeout(300)
+@pytest.mark.timeout(1800)
 @pytest.mark.parametrize("is_yaml", [False, True], ids=["python", "yaml"])
 def test_the_new_pipelines_own_test_passes(tmp_path: Path, is_yaml: bool) -> None:
     write_skeleton(skeleton("hot_sensors", tmp_path, is_yaml=is_yaml))

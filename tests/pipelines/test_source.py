@@ -29,7 +29,7 @@ def broker() -> Iterator[RunningBroker]:
         admin = admin_types().AdminClient({"bootstrap.servers": broker.bootstrap})
         made = [NewTopic("readings", 2, 1), NewTopic("short", 2, 1), NewTopic("other.one", 1, 1)]
         for future in admin.create_topics(made).values():
-            future.result(30)
+            future.result(120)
         producer = Producer({"bootstrap.servers": broker.bootstrap})
         for number in range(PER_PARTITION * 2):
             producer.produce(
@@ -43,7 +43,7 @@ def broker() -> Iterator[RunningBroker]:
         for number in range(5):
             producer.produce("short", b"%d" % number, partition=0, timestamp=BASE_MS)
         producer.produce("other.one", b"x", timestamp=BASE_MS)
-        assert producer.flush(30) == 0
+        assert producer.flush(120) == 0
         yield broker
 
 
@@ -58,7 +58,7 @@ def delete_before(bus: Bus, topic: str, offset: int) -> None:
     admin = admin_types().AdminClient(bus.client_config())
     futures = admin.delete_records([TopicPartition(topic, 0, offset)])
     for future in futures.values():
-        future.result(30)
+        future.result(120)
 
 
 def ranges(bus: Bus, **said: Any) -> list[tuple[int, int]]:
@@ -126,7 +126,7 @@ def test_an_expired_start_names_the_first_offset_there_is() -> None:
         producer = Producer({"bootstrap.servers": broker.bootstrap})
         for number in range(20):
             producer.produce("aging", b"%d" % number)
-        assert producer.flush(30) == 0
+        assert producer.flush(120) == 0
         delete_before(bus, "aging", 12)
         source = TopicSource(topics=("aging",), start="3")
 
@@ -231,7 +231,7 @@ def test_a_stream_begins_at_its_start(spark: "SparkSession", bus: Bus) -> None:
         .trigger(availableNow=True)
         .start()
     )
-    assert query.awaitTermination(60)
+    assert query.awaitTermination(180)
 
     assert sorted(found) == [("readings", 48), ("readings", 48), ("readings", 49), ("readings", 49)]
 
@@ -257,6 +257,6 @@ def test_a_topic_is_streamed_as_a_table(spark: "SparkSession", bus: Bus) -> None
     name = f"streamed_{time.monotonic_ns()}"
 
     query = frame.writeStream.format("memory").queryName(name).trigger(availableNow=True).start()
-    assert query.awaitTermination(60)
+    assert query.awaitTermination(180)
 
     assert sorted(row.n for row in spark.table(name).collect()) == [98, 99]

@@ -13,7 +13,7 @@ from headrace.testing import RunningBroker, running_broker
 def broker() -> Iterator[RunningBroker]:
     with running_broker(watched=True) as broker:
         admin = AdminClient({"bootstrap.servers": broker.bootstrap})
-        admin.create_topics([NewTopic("t", 1)])["t"].result(30)
+        admin.create_topics([NewTopic("t", 1)])["t"].result(120)
         yield broker
 
 

@@ -11,9 +11,9 @@ from kio.index import load_payload_module
 from kio.serial import entity_reader, entity_writer
 from kio.static.constants import EntityType
 
-from headrace.errors import WireError
+from headrace.errors import TooManyElementsError, WireError
 from headrace.protocol import fetch
-from headrace.protocol.fetch import FetchLayout, FetchPartition, PartitionHead, TooManyElementsError
+from headrace.protocol.fetch import FetchLayout, FetchPartition, PartitionHead
 
 VERSIONS = range(4, 19)
 TOPIC_ID = uuid.UUID("01234567-89ab-cdef-0123-456789abcdef")

@@ -60,7 +60,7 @@ def test_kio_reads_the_response_of_every_version(version: int) -> None:
     topic = TOPIC_ID.bytes if version >= 13 else b"orders"
     results = [
         PartitionResult(0, 0, 41, -1, 5),
-        PartitionResult(2, 87, -1, -1, 5, "no key", record_index=3),
+        PartitionResult(2, 87, -1, -1, 5, "no keys", [(3, "no key"), (5, "no key"), (6, "else")]),
     ]
 
     frame_bytes = produce.write_response(version, 99, [(topic, results)])
@@ -78,8 +78,12 @@ def test_kio_reads_the_response_of_every_version(version: int) -> None:
     if version >= 5:
         assert good.log_start_offset == 5
     if version >= 8:
-        assert bad.error_message == "no key"
-        assert bad.record_errors[0].batch_index == 3
+        assert bad.error_message == "no keys"
+        assert [(e.batch_index, e.batch_index_error_message) for e in bad.record_errors] == [
+            (3, "no key"),
+            (5, "no key"),
+            (6, "else"),
+        ]
 
 
 @given(st.sampled_from([3, 8, 9, 13]), st.data())

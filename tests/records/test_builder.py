@@ -6,6 +6,7 @@ from aiokafka.record.memory_records import MemoryRecords as AiokafkaRecords
 from hypothesis import given
 from hypothesis import strategies as st
 
+from headrace.config import LogConfig
 from headrace.records.batch import crc_is_valid, peek_header
 from headrace.records.builder import build_batch, numbered
 from headrace.records.codecs import Codec
@@ -102,7 +103,8 @@ def test_the_header_holds_the_largest_timestamp() -> None:
 def test_what_was_built_may_be_appended(values: list[bytes | None], codec: Codec) -> None:
     batch = build_batch(numbered(values, key=b"k"), codec=codec)
 
-    header = check_for_append(memoryview(batch), max_message_bytes=10_000, needs_keys=True)
+    config = LogConfig(max_message_bytes=10_000, is_compacted=True, is_log_append_time=True)
+    header = check_for_append(memoryview(batch), config, 0)
 
     assert header == peek_header(batch)
 

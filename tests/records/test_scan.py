@@ -1,6 +1,7 @@
 """Both scanners, the one in C and its Python twin, on the same bytes."""
 
 from types import ModuleType
+from typing import Any
 
 import crc32c
 import pytest
@@ -8,7 +9,7 @@ from hypothesis import example, given
 from hypothesis import strategies as st
 
 from headrace.records import scan, scan_fallback
-from headrace.records.batch import HEADER_SIZE, seal
+from headrace.records.batch import HEADER_SIZE, LOG_APPEND_TIME_BIT, seal
 from headrace.records.builder import build_batch, numbered
 from headrace.records.record import Record, encode_varint
 
@@ -30,6 +31,15 @@ RECORDS = [
 ]
 BATCH = bytes(build_batch(RECORDS))
 PLAIN = BATCH[HEADER_SIZE:]
+BASE = RECORDS[0].timestamp
+ANY_TIME = (-(2**63), 2**63 - 1)
+CORRUPT, INVALID, BAD_RECORDS, MAX_TIMESTAMP = range(4)
+NO_KEY, TIME_OUT_OF_RANGE, CLAIMS_APPEND_TIME = range(3)
+
+
+def walk(scanner: ModuleType, records: bytes, count: int, needs_keys: bool = False) -> Any:
+    """Check records on a topic that takes any time."""
+    return scanner.check_records(records, count, BASE, False, needs_keys, *ANY_TIME)
 
 
 def a_record(body_hex: str) -> bytes:
@@ -38,9 +48,9 @@ def a_record(body_hex: str) -> bytes:
 
 
 @both
-def test_good_records_have_no_fault(scanner: ModuleType) -> None:
-    assert scanner.check_records(PLAIN, 3, False) is None
-    assert scanner.check_records(b"", 0, False) is None
+def test_good_records_give_the_largest_timestamp(scanner: ModuleType) -> None:
+    assert walk(scanner, PLAIN, 3) == (MAX_TIMESTAMP, 2**41)
+    assert walk(scanner, b"", 0) == (MAX_TIMESTAMP, -1)
 
 
 FAULTS = [
@@ -75,27 +85,113 @@ FAULTS = [
 @both
 @pytest.mark.parametrize(("records", "sentence"), FAULTS)
 def test_each_fault_has_its_sentence(scanner: ModuleType, records: bytes, sentence: str) -> None:
-    assert scanner.check_records(records, 1, False) == sentence
+    assert walk(scanner, records, 1) == (INVALID, sentence)
 
 
 @both
 def test_the_widest_numbers_are_accepted(scanner: ModuleType) -> None:
-    assert scanner.check_records(a_record("00 ffffffffffffffffff01 00 01 01 00"), 1, False) is None
+    lowest = a_record("00 ffffffffffffffffff01 00 01 01 00")
+
+    assert walk(scanner, lowest, 1) == (MAX_TIMESTAMP, -1)  # which stands for none
 
 
 @both
-def test_a_missing_key_is_a_fault_only_where_keys_are_needed(scanner: ModuleType) -> None:
-    assert scanner.check_records(PLAIN, 3, True) == (
-        "record 1 has no key, and a compacted topic needs one"
+def test_a_timestamp_wraps_around_as_it_does_in_java(scanner: ModuleType) -> None:
+    lowest, highest = ANY_TIME
+    one_later = a_record("00 02 00 01 01 00")
+
+    found = scanner.check_records(one_later, 1, highest, False, False, 0, highest)
+
+    assert found == (BAD_RECORDS, (0, 1, [(0, TIME_OUT_OF_RANGE, lowest)]))
+
+
+@both
+def test_every_record_without_a_key_is_listed_where_keys_are_needed(scanner: ModuleType) -> None:
+    records = [record._replace(key=None) if record.offset != 2 else record for record in RECORDS]
+    plain = bytes(build_batch(records))[HEADER_SIZE:]
+
+    listed = [(0, NO_KEY, 5), (1, NO_KEY, 2**41)]
+    assert walk(scanner, plain, 3, needs_keys=True) == (BAD_RECORDS, (2, 0, listed))
+    assert walk(scanner, plain, 3, needs_keys=False) == (MAX_TIMESTAMP, 2**41)
+
+
+@both
+def test_every_timestamp_out_of_range_is_listed_but_not_the_missing_ones(
+    scanner: ModuleType,
+) -> None:
+    times = [10, 9, -1, 20, 21, -5, 15]
+    records = [Record(index, time, b"k", b"v", []) for index, time in enumerate(times)]
+    batch = bytes(build_batch(records))
+
+    wrong = [(index, TIME_OUT_OF_RANGE, times[index]) for index in (1, 4, 5)]
+    assert scanner.check_batch(batch, True, 10, 20) == (BAD_RECORDS, (0, 3, wrong))
+    assert scanner.check_batch(batch, True, -5, 21) is None
+
+
+@both
+def test_a_record_is_listed_once_and_for_its_key_first(scanner: ModuleType) -> None:
+    records = [Record(0, 99, None, b"v", []), Record(1, 99, b"k", b"v", [])]
+
+    found = scanner.check_batch(bytes(build_batch(records)), True, 0, 50)
+
+    assert found == (BAD_RECORDS, (1, 1, [(0, NO_KEY, 99), (1, TIME_OUT_OF_RANGE, 99)]))
+
+
+@both
+def test_a_clients_log_append_time_is_a_fault_of_every_record(scanner: ModuleType) -> None:
+    batch = build_batch(numbered([b"a", b"b"], timestamp=7))
+    batch[22] |= LOG_APPEND_TIME_BIT
+    seal(batch)
+
+    listed = [(0, CLAIMS_APPEND_TIME, 7), (1, CLAIMS_APPEND_TIME, 7)]
+    assert scanner.check_batch(batch, False, *ANY_TIME) == (BAD_RECORDS, (0, 2, listed))
+
+
+@both
+def test_broken_bytes_outweigh_bad_records(scanner: ModuleType) -> None:
+    broken = PLAIN + b"!"
+
+    assert walk(scanner, broken, 3, needs_keys=True) == (
+        INVALID,
+        "1 bytes follow the last record",
     )
 
 
 @both
+def test_no_more_faults_are_listed_than_the_limit(scanner: ModuleType) -> None:
+    limit = scanner.MAX_LISTED_FAULTS
+    batch = bytes(build_batch(numbered([b""] * (limit + 5))))
+
+    kind, (keyless, wrong_times, listed) = scanner.check_batch(batch, True, *ANY_TIME)
+
+    assert (kind, keyless, wrong_times, len(listed)) == (BAD_RECORDS, limit + 5, 0, limit)
+    assert listed[-1] == (limit - 1, NO_KEY, 0)
+
+
+@both
+@pytest.mark.parametrize("told", [-1, 0, 2**41 - 1, 2**41 + 1, 2**63 - 1, -(2**63)])
+def test_a_header_that_lies_about_the_largest_timestamp_is_found_out(
+    scanner: ModuleType, told: int
+) -> None:
+    batch = bytearray(BATCH)
+    batch[35:43] = told.to_bytes(8, "big", signed=True)
+    seal(batch)
+
+    assert scanner.check_batch(batch, False, *ANY_TIME) == (MAX_TIMESTAMP, 2**41)
+    assert scanner.check_batch(BATCH, False, *ANY_TIME) is None
+
+
+@both
+def test_limits_may_lie_beyond_what_a_timestamp_can_be(scanner: ModuleType) -> None:
+    assert scanner.check_batch(BATCH, False, -(2**70), 2**70) is None
+
+
+@both
 def test_the_count_must_be_that_of_the_records(scanner: ModuleType) -> None:
-    assert scanner.check_records(PLAIN, 4, False) == "record 3 is cut short"
-    assert "bytes follow" in scanner.check_records(PLAIN, 2, False)
-    assert scanner.check_records(b"", -1, False) == "the batch counts -1 records"
-    assert scanner.check_records(b"", 2**31 - 1, False) == "record 0 is cut short"
+    assert walk(scanner, PLAIN, 4) == (INVALID, "record 3 is cut short")
+    assert "bytes follow" in walk(scanner, PLAIN, 2)[1]
+    assert walk(scanner, b"", -1) == (INVALID, "the batch counts -1 records")
+    assert walk(scanner, b"", 2**31 - 1) == (INVALID, "record 0 is cut short")
 
 
 @both
@@ -190,7 +286,10 @@ def test_the_checksum_is_that_of_the_crc32c_package(seed: bytes, size: int, skip
 
 
 @needs_native
-@pytest.mark.parametrize("arguments", [(), (b"",), (1, True), (b"", True, 3)])
+@pytest.mark.parametrize(
+    "arguments",
+    [(), (b"", True, 0), (1, True, 0, 0), (b"", True, "0", 0), (b"", True, 0, None)],
+)
 def test_wrong_arguments_are_a_type_error(arguments: tuple[object, ...]) -> None:
     with pytest.raises(TypeError):
         _scan.check_batch(*arguments)  # type: ignore[arg-type]
@@ -216,18 +315,25 @@ def mutated(draw: st.DrawFn, original: bytes) -> bytes:
     return bytes(data)
 
 
-@needs_native
-@given(mutated(PLAIN) | st.binary(max_size=64), st.integers(-2, 6), st.booleans())
-def test_both_walk_records_alike(records: bytes, count: int, needs_keys: bool) -> None:
-    assert _scan.check_records(records, count, needs_keys) == scan_fallback.check_records(
-        records, count, needs_keys
-    )
+TIMES = st.sampled_from([*ANY_TIME, -6, -1, 0, 1, 5, 2**41 - 1, 2**41]) | st.integers(*ANY_TIME)
 
 
 @needs_native
-@given(mutated(BATCH) | st.binary(max_size=100), st.booleans(), st.booleans(), st.booleans())
+@given(
+    mutated(PLAIN) | st.binary(max_size=64),
+    st.tuples(st.integers(-2, 6), TIMES, st.booleans(), st.booleans(), TIMES, TIMES),
+)
+def test_both_walk_records_alike(records: bytes, rules: Any) -> None:
+    assert _scan.check_records(records, *rules) == scan_fallback.check_records(records, *rules)
+
+
+RULES = st.tuples(st.booleans(), TIMES, TIMES)
+
+
+@needs_native
+@given(mutated(BATCH) | st.binary(max_size=100), st.booleans(), st.booleans(), RULES)
 def test_both_check_batches_alike(
-    batch: bytes, is_resealed: bool, has_true_length: bool, needs_keys: bool
+    batch: bytes, is_resealed: bool, has_true_length: bool, rules: Any
 ) -> None:
     changed = bytearray(batch)
     if has_true_length and len(changed) >= HEADER_SIZE:
@@ -235,7 +341,38 @@ def test_both_check_batches_alike(
     if is_resealed and len(changed) >= HEADER_SIZE:
         seal(changed)  # so that the fault lies behind the checksum
 
-    assert _scan.check_batch(changed, needs_keys) == scan_fallback.check_batch(changed, needs_keys)
+    assert _scan.check_batch(changed, *rules) == scan_fallback.check_batch(changed, *rules)
+
+
+@needs_native
+@given(
+    st.lists(
+        st.tuples(st.integers(-(2**62), 2**62), st.none() | st.binary(max_size=3)), min_size=1
+    ),
+    TIMES,
+    TIMES,
+    st.sampled_from([0, LOG_APPEND_TIME_BIT]),
+    RULES,
+)
+def test_both_judge_whole_batches_alike(
+    records: list[tuple[int, bytes | None]], base: int, told: int, attributes: int, rules: Any
+) -> None:
+    batch = build_batch([Record(i, at, key, b"v", []) for i, (at, key) in enumerate(records)])
+    batch[22] |= attributes
+    batch[27:35] = base.to_bytes(8, "big", signed=True)
+    batch[35:43] = told.to_bytes(8, "big", signed=True)
+    seal(batch)
+
+    assert _scan.check_batch(batch, *rules) == scan_fallback.check_batch(batch, *rules)
+
+
+@needs_native
+def test_both_have_the_same_constants() -> None:
+    names = [name for name in vars(_scan) if name.isupper()]
+
+    assert len(names) == 8
+    for name in names:
+        assert getattr(_scan, name) == getattr(scan_fallback, name), name
 
 
 @needs_native

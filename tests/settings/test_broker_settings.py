@@ -68,6 +68,8 @@ def test_a_file_written_for_kafka_works(file: Path) -> None:
     assert settings.list("controller.listener.names") == ["CONTROLLER"]
     assert settings.warnings == (
         f"{file}:12: zookeeper.connect has no effect: a setting of earlier versions of Kafka",
+        "no effect with plain listeners and no authorizer, here as in Kafka: "
+        f"super.users ({file}:13)",
     )
 
 

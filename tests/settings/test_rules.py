@@ -126,6 +126,12 @@ def test_a_group_must_send_heartbeats_within_its_session() -> None:
             "Cannot update these configs at default cluster level, broker id must be specified: "
             "[sasl.jaas.config]",
         ),
+        (
+            {"listener.name.external.some.plug.in": "x"},
+            True,
+            "Cannot update these configs at default cluster level, broker id must be specified: "
+            "[listener.name.external.some.plug.in]",
+        ),
     ],
 )
 def test_a_broker_setting_that_cannot_change_now_is_refused_in_kafkas_words(

@@ -10,7 +10,7 @@ from confluent_kafka.admin import AdminClient
 
 from headrace.testing import Faults, RunningBroker, running_broker
 
-DEADLINE_SECONDS = 20.0
+DEADLINE_SECONDS = 120.0
 
 
 @pytest.fixture

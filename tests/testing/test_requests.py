@@ -39,7 +39,7 @@ def test_a_clients_requests_are_seen_with_its_name_and_version() -> None:
         admin = AdminClient(
             {"bootstrap.servers": broker.bootstrap, "client.id": "me", "log_level": 0}
         )
-        admin.list_topics(timeout=10)
+        admin.list_topics(timeout=120)
 
         (request, *_) = broker.requests.wait_for("Metadata", client_id="me")
 

@@ -32,7 +32,7 @@ from headrace.kafka.wire import WireConnection
 
 R = TypeVar("R", bound=Entity)
 
-_TIMEOUT_S = 30
+_TIMEOUT_S = 600  # Kafka takes minutes to lead ten thousand new partitions on a busy machine
 _POLL_S = 0.02
 _LATEST = i64(-1)
 _SHORT_WAIT = i32Timedelta.parse(timedelta(seconds=_TIMEOUT_S))

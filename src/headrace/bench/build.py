@@ -12,14 +12,24 @@ from headrace.errors import BenchError
 from headrace.java.jars import cache_directory
 
 _FLAGS = ("-O2", "-Wall", "-Wextra")
+_LIBRARY_FLAGS = ("-shared", "-fPIC")
 _HEADERS = ("client.h", "latency.h", "wire.h")
 
 
 def build(program: str) -> Path:
     """Return the executable made from `program`.c of this package, compiling it if need be."""
+    return _build(program, _FLAGS)
+
+
+def build_library(name: str) -> Path:
+    """Return the shared library made from `name`.c of this package, for LD_PRELOAD."""
+    return _build(name, (*_FLAGS, *_LIBRARY_FLAGS))
+
+
+def _build(program: str, flags: tuple[str, ...]) -> Path:
     source = Path(str(resources.files("headrace.bench").joinpath(f"{program}.c")))
     texts = [source.read_bytes(), *(source.with_name(name).read_bytes() for name in _HEADERS)]
-    digest = hashlib.sha256(b"\0".join([*texts, " ".join(_FLAGS).encode()])).hexdigest()[:16]
+    digest = hashlib.sha256(b"\0".join([*texts, " ".join(flags).encode()])).hexdigest()[:16]
     directory = cache_directory() / "bin"
     executable = directory / f"{program}-{digest}"
     if executable.exists():
@@ -28,7 +38,7 @@ def build(program: str) -> Path:
     descriptor, name = tempfile.mkstemp(prefix=f".{program}-", dir=directory)
     os.close(descriptor)
     try:
-        command = [_compiler(), *_FLAGS, "-o", name, str(source), "-ldl"]
+        command = [_compiler(), *flags, "-o", name, str(source), "-ldl"]
         answer = subprocess.run(command, capture_output=True, text=True)
         if answer.returncode:
             raise BenchError(f"{' '.join(command)} failed: {answer.stderr.strip()}")

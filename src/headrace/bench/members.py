@@ -55,6 +55,7 @@ _runs = itertools.count()
 @dataclass(slots=True)
 class _Member:
     group_id: str
+    session: i32Timedelta
     member_id: str = ""
     generation_id: int = -1  # of the last sync; -1 while it has none
 
@@ -71,9 +72,17 @@ class _Group:
 
 def write_members(path: Path, port: int, *, groups: int, members: int) -> None:
     """Join `groups` groups of `members` each, and write a heartbeat request for every member."""
+    beats = join_members(port, groups=groups, members=members)
+    write_requests(path, ((frame, 0, 0, 0) for frame in beats))
+
+
+def join_members(
+    port: int, *, groups: int, members: int, session: i32Timedelta = SESSION
+) -> list[bytes]:
+    """Join `groups` groups of `members` each; return a heartbeat request for every member."""
     run = next(_runs)
     joined = [
-        _Group([_Member(f"bench-{run}-{number}") for _ in range(members)])
+        _Group([_Member(f"bench-{run}-{number}", session) for _ in range(members)])
         for number in range(groups)
     ]
     try:
@@ -83,8 +92,7 @@ def write_members(path: Path, port: int, *, groups: int, members: int) -> None:
         raise BenchError(
             f"only {settled} of {groups} groups came together within {_JOIN_SECONDS} s"
         ) from None
-    beats = (encode_request(_heartbeat(member)) for group in joined for member in group.members)
-    write_requests(path, ((frame, 0, 0, 0) for frame in beats))
+    return [encode_request(_heartbeat(member)) for group in joined for member in group.members]
 
 
 async def _join_all(port: int, groups: list[_Group]) -> None:
@@ -131,8 +139,8 @@ async def _join(
     protocol = JoinGroupRequestProtocol(name=_PROTOCOL, metadata=_SUBSCRIPTION)
     request = JoinGroupRequest(
         group_id=GroupId(member.group_id),
-        session_timeout=SESSION,
-        rebalance_timeout=SESSION,
+        session_timeout=member.session,
+        rebalance_timeout=member.session,
         member_id=member.member_id,
         protocol_type="consumer",
         protocols=(protocol,),

@@ -33,7 +33,7 @@ static void tags(Reader *r) {
 }
 
 /* Walk whole batches from `at`; return the offset behind the last one, and where it ends. */
-static int64_t walk(const uint8_t *at, size_t size, int64_t offset, size_t *whole) {
+static inline int64_t walk(const uint8_t *at, size_t size, int64_t offset, size_t *whole) {
     *whole = 0;
     while (size - *whole >= BATCH_HEADER_BYTES) {
         Reader r = {at + *whole, at + size};

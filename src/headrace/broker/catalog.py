@@ -4,8 +4,7 @@ Invariants, across any crash:
 - a topic's row is committed before a directory of it exists;
 - a topic leaves in three steps: marked `deleting`, directories renamed, row removed. Whoever
   opens the catalog next finishes what is still marked;
-- the end of a block of producer ids is committed before the first id of it is given out, so a
-  crash skips ids and never repeats one.
+- the end of a block of producer ids is committed before the block is handed out.
 """
 
 import errno
@@ -50,7 +49,8 @@ _ERRNO_BY_CODE = {
 
 
 class Catalog:
-    """The catalog file. One thread at a time; the data directory's lock keeps others out.
+    """The catalog file. One thread at a time (once a broker runs, that of `Changes`); the data
+    directory's lock keeps others out.
 
     A write that the disk refuses raises StorageWriteError, leaves the file as it was, and the
     catalog stays usable.
@@ -58,7 +58,6 @@ class Catalog:
 
     def __init__(self, data_dir: Path) -> None:
         self._path = data_dir / FILE_NAME
-        self._next_producer_id = self._producer_id_end = 0
         with self._translated_errors():
             # Autocommit: transactions are opened by `_transaction` and nowhere else.
             self._db = sqlite3.connect(self._path, isolation_level=None, check_same_thread=False)
@@ -105,10 +104,13 @@ class Catalog:
                 )
                 self._insert_configs(topic.name, topic.configs)
 
-    def set_partition_count(self, name: str, count: int) -> None:
-        """Give the topic a new number of partitions."""
+    def set_partition_counts(self, counts: Mapping[str, int]) -> None:
+        """Give each of these topics a new number of partitions, or none of them."""
         with self._transaction():
-            self._db.execute("UPDATE topics SET partition_count = ? WHERE name = ?", (count, name))
+            self._db.executemany(
+                "UPDATE topics SET partition_count = ? WHERE name = ?",
+                [(count, name) for name, count in counts.items()],
+            )
 
     def set_topic_configs(self, name: str, configs: Mapping[str, str]) -> None:
         """Replace the topic's overrides."""
@@ -139,16 +141,13 @@ class Catalog:
             self._db.execute("DELETE FROM broker_configs")
             self._db.executemany("INSERT INTO broker_configs VALUES (?, ?)", configs.items())
 
-    def next_producer_id(self) -> int:
-        """Return an id no producer ever had."""
-        if self._next_producer_id == self._producer_id_end:
-            start = self._counter("producer_id_end")
-            end = start + PRODUCER_ID_BLOCK
-            with self._transaction():
-                self._set_counter("producer_id_end", end)
-            self._next_producer_id, self._producer_id_end = start, end
-        self._next_producer_id += 1
-        return self._next_producer_id - 1
+    def reserve_producer_ids(self) -> range:
+        """Return ids that no producer ever had, for good: what is not used of them is skipped."""
+        start = self._counter("producer_id_end")
+        end = start + PRODUCER_ID_BLOCK
+        with self._transaction():
+            self._set_counter("producer_id_end", end)
+        return range(start, end)
 
     def skip_producer_ids_below(self, producer_id: int) -> None:
         """Never give out an id below this one: logs from elsewhere may know it."""
@@ -156,7 +155,6 @@ class Catalog:
             return
         with self._transaction():
             self._set_counter("producer_id_end", producer_id)
-        self._next_producer_id = self._producer_id_end = producer_id
 
     def _open(self) -> None:
         with self._translated_errors():

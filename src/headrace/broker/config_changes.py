@@ -1,11 +1,12 @@
 """Changes to the configs of a topic, the broker, a group or a metrics subscription.
 
 AlterConfigs replaces all overrides of a resource, IncrementalAlterConfigs edits them; both come
-down to "the overrides it would have then", which is checked, stored, and only then put to use.
+down to "the overrides it would have then", which is checked, stored, and only then put to use: one
+change in the broker's line of changes.
 """
 
 from collections import Counter
-from collections.abc import Callable, Iterable, Mapping
+from collections.abc import Awaitable, Callable, Iterable, Mapping
 from enum import IntEnum
 from typing import NamedTuple
 
@@ -13,7 +14,7 @@ from headrace.broker import loggers
 from headrace.broker.state import Broker
 from headrace.broker.topic_names import check_topic_name
 from headrace.errors import InvalidConfigError, RequestError, UnknownTopicError
-from headrace.settings import catalogue, rules
+from headrace.settings import catalogue, rules, security
 from headrace.settings.catalogue import ConfigType, Setting, find_broker_setting
 from headrace.settings.dynamic import DynamicConfigs
 from headrace.settings.values import show, split_list
@@ -49,7 +50,7 @@ class Edit(NamedTuple):
 Overrides = dict[str, str]
 
 
-def replace_configs(
+async def replace_configs(
     broker: Broker,
     resource_type: int,
     resource_name: str,
@@ -62,12 +63,15 @@ def replace_configs(
     _check_request(configs)
     if resource_type == ResourceType.BROKER_LOGGER:
         raise RequestError(f"Unknown resource type {resource_type}")
-    resource = _resource(broker, resource_type, resource_name)
     overrides = {name: value for name, value in configs if value is not None}
-    resource.apply(overrides, validate_only)
+
+    async def change() -> None:
+        await _resource(broker, resource_type, resource_name).apply(overrides, validate_only)
+
+    await broker.topics.changes.make(change)
 
 
-def edit_configs(
+async def edit_configs(
     broker: Broker,
     resource_type: int,
     resource_name: str,
@@ -88,11 +92,15 @@ def edit_configs(
         levels = [(edit.name, edit.operation, edit.value) for edit in edits]
         loggers.set_levels(levels, validate_only=validate_only)
         return
-    resource = _resource(broker, resource_type, resource_name)
-    overrides = dict(resource.overrides)
-    for edit in edits:
-        _edit(overrides, edit, resource)
-    resource.apply(overrides, validate_only)
+
+    async def change() -> None:
+        resource = _resource(broker, resource_type, resource_name)
+        overrides = dict(resource.overrides)
+        for edit in edits:
+            _edit(overrides, edit, resource)
+        await resource.apply(overrides, validate_only)
+
+    await broker.topics.changes.make(change)
 
 
 class _Resource(NamedTuple):
@@ -101,7 +109,7 @@ class _Resource(NamedTuple):
     overrides: Mapping[str, str]
     find_setting: Callable[[str], Setting | None]
     effective: Callable[[str], str | None]
-    apply: Callable[[Overrides, bool], None]
+    apply: Callable[[Overrides, bool], Awaitable[None]]
     refuse_list_edit: Callable[[str, Operation], InvalidConfigError]
 
 
@@ -129,10 +137,10 @@ def _topic(broker: Broker, name: str) -> _Resource:
     check_topic_name(name)
     overrides = broker.topics.get(name).configs
 
-    def apply(new: Overrides, validate_only: bool) -> None:
+    async def apply(new: Overrides, validate_only: bool) -> None:
         broker.settings.check_topic_configs(new)
         if not validate_only and new != overrides:
-            broker.topics.set_configs(name, new)
+            await broker.topics.set_configs_now(name, new)
 
     def effective(key: str) -> str | None:
         return show(broker.settings.topic_value(key, overrides))
@@ -146,11 +154,12 @@ def _broker(broker: Broker, name: str) -> _Resource:
     dynamic = broker.settings.dynamic_configs
     overrides = dynamic.broker if name else dynamic.default
 
-    def apply(new: Overrides, validate_only: bool) -> None:
+    async def apply(new: Overrides, validate_only: bool) -> None:
         rules.check_broker_update(new, is_default=not name)
+        security.refuse_at_run_time(key for key in new if new[key] != overrides.get(key))
         if not validate_only and new != overrides:
             _replace(overrides, new)
-            _store(broker, dynamic)
+            await broker.topics.store_settings(dynamic.to_flat())
 
     def effective(key: str) -> str | None:
         return show(broker.settings[key])
@@ -197,27 +206,19 @@ def _stored_resource(
 ) -> _Resource:
     overrides = resources.get(name, {})
 
-    def apply(new: Overrides, validate_only: bool) -> None:
+    async def apply(new: Overrides, validate_only: bool) -> None:
         check(new)
         if validate_only or new == overrides:
             return
         resources.pop(name, None)
         if new:
             resources[name] = new
-        _store(broker, dynamic)
+        await broker.topics.store_settings(dynamic.to_flat())
 
     def effective(key: str) -> str | None:
         return overrides.get(key, known[key].default)
 
     return _Resource(overrides, known.get, effective, apply, _not_a_list)
-
-
-def _store(broker: Broker, dynamic: DynamicConfigs) -> None:
-    # The catalog first: a change that did not reach the disk must not act.
-    flat = dynamic.to_flat()
-    broker.topics.catalog.set_broker_configs(flat)
-    broker.settings.set_dynamic(flat)
-    broker.topics.apply_settings()
 
 
 def _edit(overrides: Overrides, edit: Edit, resource: _Resource) -> None:

@@ -2,7 +2,8 @@
 
 Reading stops while the client does not read its answers, while too many of
 its requests are unanswered, or while the memory budget is used up; it goes on
-by itself.
+by itself. A handler that cannot finish a request at once holds the connection:
+no other request of it is served meanwhile, as Kafka mutes a channel.
 """
 
 import asyncio
@@ -11,6 +12,7 @@ from collections import deque
 from typing import TYPE_CHECKING, Any
 
 from headrace.broker.answers import Answer, Piece
+from headrace.broker.clock import Timer
 from headrace.broker.outbox import Outbox
 from headrace.broker.receive_buffer import ReceiveBuffer
 from headrace.errors import WireError
@@ -27,14 +29,19 @@ _log = logging.getLogger(__name__)
 MIN_FRAME_BYTES = 14
 # A client that waits this long for memory to take its request in is let go.
 MEMORY_WAIT_SECONDS = 30.0
+# While memory is short, a large request must come in at 64 KiB a second, after a grace of five
+# seconds: the slowest line anybody sends megabytes over does, one who trickles bytes to keep
+# the memory does not.
+MIN_BYTES_PER_MS = 64
+STALLED_MS = 5_000
 
 
 class Connection(asyncio.BufferedProtocol):
     """Created by the server for each accepted socket. Event-loop thread only."""
 
     __slots__ = ("_answers", "_buffer", "_is_closing", "_is_held", "_is_paused", "_memory_timer",
-                 "_outbox", "_service", "_transport", "has_staged_views", "last_active_ms", "peer",
-                 "shapes")  # fmt: skip
+                 "_outbox", "_request_began_ms", "_service", "_transport", "has_descriptor",
+                 "last_active_ms", "peer", "shapes")  # fmt: skip
 
     def __init__(self, service: "Service") -> None:
         self._service = service
@@ -46,15 +53,17 @@ class Connection(asyncio.BufferedProtocol):
             on_room=self._maybe_go_on,
             on_broken=self.close,
             reads=service.reads,
+            sockets=service.sockets,
         )
         self._transport: Any = None
         self._is_paused = False
         self._is_held = False
         self._is_closing = False
-        self._memory_timer: asyncio.TimerHandle | None = None
-        self.has_staged_views = False
+        self._memory_timer: Timer | None = None
+        self._request_began_ms = 0  # when the first bytes of the incomplete request came
         self.shapes = ProduceShapes()
-        self.last_active_ms = service.broker.now_ms()
+        self.has_descriptor = False  # counted in the quota of sockets
+        self.last_active_ms = service.steady_ms()
         self.peer = ""
 
     # --- the transport calls these
@@ -72,8 +81,6 @@ class Connection(asyncio.BufferedProtocol):
 
     def connection_lost(self, exc: Exception | None) -> None:
         self._is_closing = True
-        if self.has_staged_views:
-            self._service.committer.flush()
         if self._memory_timer is not None:
             self._memory_timer.cancel()
         self._outbox.close()
@@ -84,10 +91,11 @@ class Connection(asyncio.BufferedProtocol):
         self._service.dismiss(self)
 
     def get_buffer(self, sizehint: int) -> memoryview:
-        if self.has_staged_views:
-            # Batches staged from this buffer must be written before it is read into again.
+        buffer = self._buffer
+        if buffer.block.loans:
+            # What borrows of it is written now, so that one block is enough.
             self._service.committer.flush()
-        return self._buffer.make_room()
+        return buffer.make_room()
 
     def buffer_updated(self, nbytes: int) -> None:
         self._buffer.end += nbytes
@@ -108,40 +116,40 @@ class Connection(asyncio.BufferedProtocol):
     def _take_requests(self) -> None:
         """Serve the whole requests in the buffer, then see to room for the next."""
         buffer = self._buffer
+        first = buffer.start
         service = self._service
-        self.last_active_ms = now_ms = service.broker.now_ms()
+        self.last_active_ms = service.steady_ms()
+        now_ms = service.broker.now_ms()
         try:
-            while not self._is_closing:
+            while not self._is_closing and not self._is_held:
                 start = buffer.start
                 available = buffer.end - start
                 if available < 4:
                     buffer.wanted = 0
                     break
-                if (
-                    self._is_held
-                    or self._outbox.is_blocked
-                    or len(self._answers) >= service.max_inflight
-                ):
+                if len(self._answers) >= service.max_inflight or self._outbox.is_blocked:
                     self._pause()
                     break
                 size = INT32.unpack_from(buffer.data, start)[0] + 4
                 if size > available or size < MIN_FRAME_BYTES:
                     self._check_size(size - 4)
+                    if start != first or not buffer.wanted:
+                        self._request_began_ms = self.last_active_ms
                     buffer.wanted = size
                     break
                 end = buffer.start = start + size
                 shaped = self.shapes.match(buffer.data, start + 4, end)
                 if shaped is not None:
-                    service.produce.handle_shaped(self, shaped, buffer.view, now_ms)
+                    service.produce.handle_shaped(self, shaped, buffer.block, now_ms)
                 else:
                     self._serve(start + 4, end)
         except WireError as error:
-            service.metrics.wire_errors.value += 1
-            _log.info("bad request; closing", extra={"peer": self.peer, "reason": str(error)})
-            self.close()
+            self.refuse(error)
         except Exception:
-            # A defect of ours: the connection goes, the broker stays.
+            # A defect of ours: the connection goes, the broker stays. What the request had
+            # staged before is in its log's order by now, so it is written.
             _log.exception("request failed; closing", extra={"peer": self.peer})
+            service.committer.flush()
             self.close()
         service.committer.read_ends()
         if buffer.wanted > len(buffer.data) and not self._is_closing and not buffer.grow():
@@ -156,6 +164,12 @@ class Connection(asyncio.BufferedProtocol):
         header = read_request_header(self._buffer.data, start, end)
         self._service.metrics.requests[header.api_key] += 1
         self._service.serve(self, self._buffer, start, end, header)
+
+    def refuse(self, error: WireError) -> None:
+        """Its bytes make no sense: there is nothing to go on with."""
+        self._service.metrics.wire_errors.value += 1
+        _log.info("bad request; closing", extra={"peer": self.peer, "reason": str(error)})
+        self.close()
 
     # --- answers
 
@@ -222,6 +236,7 @@ class Connection(asyncio.BufferedProtocol):
         if not self._is_paused or self._is_closing or self._is_held:
             return
         self._is_paused = False
+        self._request_began_ms = self._service.steady_ms()  # nobody could send meanwhile
         self._take_requests()
         if not self._is_paused and not self._is_closing:
             self._transport.resume_reading()
@@ -254,18 +269,28 @@ class Connection(asyncio.BufferedProtocol):
             _log.warning("no memory for a large request; closing", extra={"peer": self.peer})
             self.close()
             return
-        self._memory_timer = service.loop.call_later(1, self._memory_tick, seconds_left - 1)
+        clock = service.broker.clock
+        # By this clock: what lies in the sockets is read before anybody is let go.
+        self._memory_timer = clock.call_at(
+            clock.steady_ms() + 1_000, lambda: self._memory_tick(seconds_left - 1)
+        )
         service.drop_stalled()
 
-    @property
-    def is_hoarding(self) -> bool:
-        """It holds memory for a request that is not whole."""
-        return self._buffer.is_grown and self._memory_timer is None
+    def is_hoarding(self, now_ms: int) -> bool:
+        """It holds memory for a request that does not get whole: bytes come too slowly, or not."""
+        buffer = self._buffer
+        if not buffer.is_grown or self._memory_timer is not None or not buffer.wanted:
+            return False
+        if self._outbox.is_blocked:
+            return now_ms - self.last_active_ms > STALLED_MS  # it does not take its answers
+        if self._is_paused:
+            return False  # it is we who do not read
+        waited_ms = now_ms - self._request_began_ms
+        return buffer.end - buffer.start < (waited_ms - STALLED_MS) * MIN_BYTES_PER_MS
 
     def shrink(self) -> None:
         """Give back buffer memory that a quiet client does not need."""
-        if not self.has_staged_views:
-            self._buffer.shrink()
+        self._buffer.shrink()
 
     def close(self) -> None:
         """Close at once; unanswered requests get no answer."""
@@ -282,4 +307,4 @@ class Connection(asyncio.BufferedProtocol):
     @property
     def is_quiet(self) -> bool:
         """Nothing is owed to this client."""
-        return not self._answers and self._outbox.is_empty
+        return not self._answers and not self._is_held and self._outbox.is_empty

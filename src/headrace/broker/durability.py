@@ -1,15 +1,16 @@
 """acks=all: an fdatasync off the event loop, one call for all who wait for the same log."""
 
 import asyncio
+import errno
 import logging
-import os
 import threading
 import time
 from collections.abc import Callable
 from queue import SimpleQueue
 
 from headrace.errors import StorageWriteError
-from headrace.log.files import OpenFile
+from headrace.log.checkpoints import note_failed_sync
+from headrace.log.files import NamedFile, OpenFile
 from headrace.log.partition_log import PartitionLog
 from headrace.metrics import Metrics
 
@@ -17,6 +18,9 @@ _log = logging.getLogger(__name__)
 
 # Syncs of different files overlap in the disk's queue; more threads than this gained nothing.
 SYNC_THREADS = 4
+# Without a descriptor to sync a file by nothing is proven, neither good nor bad: try again.
+_PASSING = (errno.EMFILE, errno.ENFILE)
+_PASSING_PAUSE_SECONDS = 0.2
 
 Callback = Callable[[StorageWriteError | None], None]
 
@@ -25,7 +29,11 @@ class _Job:
     __slots__ = ("callbacks", "error", "files", "log", "offset", "seconds")
 
     def __init__(
-        self, log: PartitionLog, files: list[OpenFile], offset: int, callbacks: list[Callback]
+        self,
+        log: PartitionLog,
+        files: list[OpenFile | NamedFile],
+        offset: int,
+        callbacks: list[Callback],
     ) -> None:
         self.log, self.files, self.offset, self.callbacks = log, files, offset, callbacks
         self.error: OSError | None = None
@@ -33,10 +41,11 @@ class _Job:
 
 
 class DiskSync:
-    """Owned by the event-loop thread; its worker threads see nothing but file descriptors.
+    """Owned by the event-loop thread; its worker threads see nothing but files.
 
     A log whose sync failed takes no more appends until a restart has read it
     anew: the kernel may have dropped the pages, so trying again proves nothing.
+    Only a failed sync does that; a passing want of descriptors is waited out.
     """
 
     def __init__(self, loop: asyncio.AbstractEventLoop, metrics: Metrics) -> None:
@@ -65,11 +74,7 @@ class DiskSync:
 
     def _start(self, log: PartitionLog) -> None:
         callbacks = self._waiting.pop(log)
-        try:
-            files, offset = log.unsynced()
-        except OSError as error:
-            self._fail(log, error, callbacks)
-            return
+        files, offset = log.unsynced()
         self._running.add(log)
         if len(self._threads) < min(SYNC_THREADS, len(self._running)):
             thread = threading.Thread(
@@ -84,19 +89,38 @@ class DiskSync:
             started = time.perf_counter()
             try:
                 for file in job.files:
-                    os.fdatasync(file.fd)
-            except OSError as error:
-                job.error = error
+                    file.sync()
+            except Exception as error:  # whatever it was, those who wait must hear of it
+                job.error = error if isinstance(error, OSError) else OSError(errno.EIO, str(error))
+                if job.error.errno not in _PASSING:
+                    self._note_failure(job)
             job.seconds = time.perf_counter() - started
             try:
                 self._loop.call_soon_threadsafe(self._done, job)
             except RuntimeError:  # the loop was closed under a broker that was not drained
                 return
 
+    @staticmethod
+    def _note_failure(job: _Job) -> None:
+        try:
+            note_failed_sync(job.log.directory)
+        except OSError as error:
+            _log.error(
+                "the next start will not know that a sync of %s failed: %s; after it, do not "
+                "trust what was written last without a look at the disk",
+                job.log.directory,
+                error,
+            )
+
     def _done(self, job: _Job) -> None:
         log = job.log
-        self._running.discard(log)
         self._metrics.sync_seconds.observe(job.seconds)
+        if job.error is not None and job.error.errno in _PASSING:
+            _log.warning("no descriptor to sync %s by; trying again: %s", log.directory, job.error)
+            self._waiting[log] = job.callbacks + self._waiting.get(log, [])
+            self._loop.call_later(_PASSING_PAUSE_SECONDS, self._start, log)
+            return
+        self._running.discard(log)
         if job.error is not None:
             self._fail(log, job.error, job.callbacks + self._waiting.pop(log, []))
             return
@@ -109,7 +133,7 @@ class DiskSync:
     def _fail(self, log: PartitionLog, error: OSError, callbacks: list[Callback]) -> None:
         failure = StorageWriteError(log.directory, error)
         _log.error("sync failed; the partition takes no more messages until a restart: %s", failure)
-        self.failed[log] = failure
+        self.failed[log] = log.sync_failure = failure
         for callback in callbacks:
             callback(failure)
 

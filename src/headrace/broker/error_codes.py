@@ -18,7 +18,11 @@ _CODES: dict[type[errors.HeadraceError], ErrorCode] = {
     errors.InvalidRecordError: ErrorCode.invalid_record,
     errors.UnexpectedTransactionError: ErrorCode.transactional_id_authorization_failed,
     errors.UndecodableRecordsError: ErrorCode.unknown_server_error,
+    errors.UnsupportedCompressionError: ErrorCode.unsupported_compression_type,
+    # Java's producer splits such a batch and tries again.
+    errors.DecompressedTooLargeError: ErrorCode.message_too_large,
     errors.MessageTooLargeError: ErrorCode.message_too_large,
+    errors.BatchTooLargeError: ErrorCode.record_list_too_large,
     errors.InvalidTimestampError: ErrorCode.invalid_timestamp,
     errors.OutOfOrderSequenceError: ErrorCode.out_of_order_sequence_number,
     errors.InvalidProducerEpochError: ErrorCode.invalid_producer_epoch,
@@ -55,6 +59,7 @@ _CODES: dict[type[errors.HeadraceError], ErrorCode] = {
     errors.GroupSubscribedError: ErrorCode.group_subscribed_to_topic,
     errors.RequestError: ErrorCode.invalid_request,
     errors.WireError: ErrorCode.invalid_request,
+    errors.TooManyElementsError: ErrorCode.invalid_request,
 }
 
 

@@ -6,12 +6,13 @@ names only partitions whose position changed.
 
 from collections import OrderedDict
 from collections.abc import Generator
+from secrets import randbelow
 
 from headrace.protocol.fetch import FetchPartition, FetchRequest
 
 FINAL_EPOCH = -1
 INITIAL_EPOCH = 0
-_MAX_EPOCH = 2**31 - 1
+_MAX_EPOCH = _MAX_ID = 2**31 - 1
 # Partitions in all sessions together, at about 400 bytes each: 100 MB. Fifty consumers of 5,000
 # partitions each fit; who comes later fetches without a session, as when all slots are taken.
 MAX_PARTITIONS = 250_000
@@ -94,7 +95,6 @@ class FetchSessions:
         self._max_partitions = max_partitions
         self.partition_count = 0
         self._sessions: OrderedDict[int, FetchSession] = OrderedDict()
-        self._next_id = 1
 
     def __len__(self) -> int:
         return len(self._sessions)
@@ -112,8 +112,7 @@ class FetchSessions:
             return None
         if not self._make_room(partitions, now_ms):
             return None
-        session = FetchSession(self._next_id, has_topic_ids, now_ms)
-        self._next_id = self._next_id % _MAX_EPOCH + 1
+        session = FetchSession(self._unused_id(), has_topic_ids, now_ms)
         self._sessions[session.session_id] = session
         self._count(session, partitions)
         return session
@@ -143,6 +142,13 @@ class FetchSessions:
             if not self._evict(now_ms):
                 return False
         return True
+
+    def _unused_id(self) -> int:
+        # Drawn, not counted: a consumer may name a session of the broker's life before this one,
+        # and would read, silently, what another consumer asked for under the same number.
+        while (drawn := 1 + randbelow(_MAX_ID)) in self._sessions:
+            pass
+        return drawn
 
     def _evict(self, now_ms: int) -> bool:
         if not self._sessions:

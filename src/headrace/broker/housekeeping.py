@@ -2,11 +2,12 @@
 
 import asyncio
 import logging
-from collections.abc import Callable
+from collections.abc import Awaitable, Callable
 
 from headrace.broker.compacting import Compacting
 from headrace.broker.service import Service
 from headrace.broker.topic_names import GROUP_METADATA_TOPIC
+from headrace.broker.turns import Turn
 from headrace.config import LONG_MAX
 from headrace.errors import HeadraceError
 from headrace.log.directory import LogDirectory
@@ -42,9 +43,9 @@ class Housekeeping:
             (self._retention_seconds, self._enforce_retention),
             (_SWEEP_SECONDS, self._sweep),
             (_FLUSH_CHECK_SECONDS, self._flush_due),
+            (self._checkpoint_seconds, self._checkpoint),
         ):
             self._tasks.append(asyncio.create_task(self._repeat(seconds, job)))
-        self._tasks.append(asyncio.create_task(self._repeat_checkpoint()))
         self._tasks.append(asyncio.create_task(Compacting(self._service, self._logs).run()))
         self._tasks.append(asyncio.create_task(self._load_groups()))
         self._tasks.append(asyncio.create_task(self._repeat_expiry()))
@@ -55,25 +56,13 @@ class Housekeeping:
             task.cancel()
         await asyncio.gather(*self._tasks, return_exceptions=True)
 
-    async def _repeat(self, seconds: float, job: Callable[[], None]) -> None:
+    async def _repeat(self, seconds: float, job: Callable[[], Awaitable[None]]) -> None:
         while True:
             await asyncio.sleep(seconds)
             try:
-                job()
+                await job()
             except (HeadraceError, OSError) as error:
                 _log.error("%s failed: %s", job.__name__.strip("_"), error)
-
-    async def _repeat_checkpoint(self) -> None:
-        while True:
-            await asyncio.sleep(self._checkpoint_seconds)
-            write = asyncio.create_task(asyncio.to_thread(self._logs.prepare_checkpoint()))
-            try:
-                await asyncio.shield(write)
-            except asyncio.CancelledError:
-                await asyncio.gather(write, return_exceptions=True)
-                raise
-            except (HeadraceError, OSError) as error:
-                _log.error("checkpoint failed: %s", error)
 
     async def _load_groups(self) -> None:
         broker = self._service.broker
@@ -91,22 +80,33 @@ class Housekeeping:
             except HeadraceError as error:
                 _log.error("expiry of offsets failed: %s", error)
 
-    def _enforce_retention(self) -> None:
+    async def _checkpoint(self) -> None:
+        await self._service.broker.topics.checkpoint()
+
+    async def _enforce_retention(self) -> None:
         service = self._service
-        deleted = service.broker.topics.enforce_retention(service.broker.now_ms())
+        deleted = await service.broker.topics.enforce_retention(service.broker.now_ms())
         service.metrics.segments_deleted.value += deleted
 
-    def _sweep(self) -> None:
-        self._service.broker.topics.open_some()
-        self._service.sweep_idle(self._service.broker.now_ms(), _QUIET_MS)
+    async def _sweep(self) -> None:
+        # Who has spoken during a stall is heard before it counts as idle.
+        self._service.sweep_idle(await self._service.broker.clock.settle(), _QUIET_MS)
+        await self._service.broker.topics.open_some()
 
-    def _flush_due(self) -> None:
-        """Sync logs that have had unsynced messages for flush.ms."""
-        now_ms = self._service.broker.now_ms()
+    async def _flush_due(self) -> None:
+        """Sync logs that have had unsynced messages for flush.ms, or segments closed unsynced."""
+        now_ms = self._service.broker.clock.steady_ms()
         dirty_since: dict[PartitionLog, int] = {}
+        turn = Turn()
         for log in list(self._logs.loaded()):
+            if turn.is_over:
+                await turn.breathe()
+            if log.has_unsynced_segments and log.sync_failure is None:
+                self._service.sync.wait(log, _ignore)
             if log.config.flush_ms == LONG_MAX or log.recovery_point >= log.log_end_offset:
                 continue
+            if not self._logs.is_current(log):
+                continue  # deleted since
             since = dirty_since[log] = self._dirty_since.get(log, now_ms)
             if now_ms - since >= log.config.flush_ms:
                 dirty_since[log] = now_ms

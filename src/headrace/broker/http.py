@@ -11,6 +11,7 @@ import time
 from collections.abc import Callable
 from pathlib import Path
 
+from headrace.broker.slices import in_slices
 from headrace.metrics import CONTENT_TYPE, Metrics
 
 _MAX_HEAD_BYTES = 8192  # what nginx and Apache allow a request line and its headers by default
@@ -93,7 +94,8 @@ class HttpServer:
         if method not in (b"GET", b"HEAD"):
             return _response(405, "only GET and HEAD\n", method)
         if target == b"/metrics":
-            return _response(200, self._metrics.render(), method, CONTENT_TYPE)
+            lines = [line async for line in in_slices(self._metrics.lines())]
+            return _response(200, "\n".join(lines), method, CONTENT_TYPE)
         check = self._is_healthy if target == b"/healthz" else self._is_ready
         is_good, reason = check()
         return _response(200 if is_good else 503, reason + "\n", method)

@@ -61,10 +61,12 @@ def choose_listener(
     protocol_map: str | None = None,
 ) -> Listener:
     """The first listener for clients; raises ConfigError unless it is plain text."""
-    pairs = (pair.strip().partition(":") for pair in (protocol_map or "").split(","))
-    protocols = {name: protocol for name, _, protocol in pairs}
+    # Kafka takes these names in capitals or not.
+    pairs = (pair.upper().partition(":") for pair in (protocol_map or "").split(","))
+    protocols = {name.strip(): protocol.strip() for name, _, protocol in pairs}
+    controllers = {name.upper() for name in controller_names}
     for listener in parse_listeners("listeners", listeners):
-        if listener.name in controller_names:
+        if listener.name in controllers:
             continue
         protocol = protocols.get(listener.name, listener.name)
         if protocol != "PLAINTEXT":

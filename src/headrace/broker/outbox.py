@@ -20,6 +20,7 @@ from collections.abc import Callable, Iterable
 from typing import Any
 
 from headrace.broker.answers import Piece
+from headrace.broker.descriptors import SocketQuota
 from headrace.broker.pacing import skip_pacing
 from headrace.broker.read_threads import ReadThreads
 from headrace.log.access import RESIDENT
@@ -55,10 +56,26 @@ TURN_READS = 128
 class Outbox:
     """Owned by one connection; event-loop thread only."""
 
-    __slots__ = ("_bytes_out", "_is_full", "_is_resting", "_is_waiting", "_is_warming", "_loop",
-                 "_on_broken", "_on_room", "_pieces", "_probe_every", "_reads", "_socket",
-                 "_transport", "_warm_end", "_warm_file", "_warm_stretches",
-                 "is_blocked")  # fmt: skip
+    __slots__ = (
+        "_bytes_out",
+        "_is_full",
+        "_is_resting",
+        "_is_waiting",
+        "_is_warming",
+        "_loop",
+        "_on_broken",
+        "_on_room",
+        "_pieces",
+        "_probe_every",
+        "_reads",
+        "_socket",
+        "_sockets",
+        "_transport",
+        "_warm_end",
+        "_warm_file",
+        "_warm_stretches",
+        "is_blocked",
+    )  # fmt: skip
 
     def __init__(
         self,
@@ -67,8 +84,10 @@ class Outbox:
         on_room: Callable[[], None],
         on_broken: Callable[[], None],
         reads: ReadThreads,
+        sockets: SocketQuota | None = None,
     ) -> None:
         self._loop = loop
+        self._sockets = sockets or SocketQuota(log_files=0)
         self._reads = reads
         self._bytes_out = bytes_out
         self._on_room = on_room
@@ -108,6 +127,7 @@ class Outbox:
                 self._loop.remove_writer(self._socket.fileno())
             self._socket.close()
             self._socket = None
+            self._sockets.give_back()
 
     def send(self, pieces: Iterable[Piece]) -> None:
         """Send `pieces` behind everything before them."""
@@ -258,7 +278,13 @@ class Outbox:
         under = self._transport.get_extra_info("socket")
         if under is None or self._transport.get_extra_info("ssl_object") is not None:
             return False
-        self._socket = socket.socket(fileno=os.dup(under.fileno()))
+        if not self._sockets.take():
+            return False  # descriptors are short: bytes are copied through the first one
+        try:
+            self._socket = socket.socket(fileno=os.dup(under.fileno()))
+        except OSError:
+            self._sockets.give_back()
+            return False
         skip_pacing(self._socket, self._transport.get_extra_info("peername"))
         return True
 

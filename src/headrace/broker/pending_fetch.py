@@ -18,11 +18,11 @@ from headrace.broker.answers import Answer
 from headrace.broker.fetch_answers import STEP_PARTITIONS, Found, Harvest, encode
 from headrace.broker.fetch_sessions import FINAL_EPOCH, INITIAL_EPOCH, FetchSession, Watched
 from headrace.broker.turns import Turn
-from headrace.errors import WireError
+from headrace.errors import TooManyElementsError, WireError
 from headrace.log.partition_log import PartitionLog
 from headrace.log.verifying import Preparation
 from headrace.protocol import fetch
-from headrace.protocol.fetch import FetchRequest, TooManyElementsError
+from headrace.protocol.fetch import FetchRequest
 from headrace.protocol.headers import RequestHeader
 
 if TYPE_CHECKING:

@@ -38,7 +38,7 @@ def result_of(entry: Entry) -> PartitionResult:
             code_for(error),
             log_start_offset=log_start_offset,
             error_message=str(error),
-            record_index=getattr(error, "record_index", -1),
+            record_errors=getattr(error, "record_errors", ()),
         )
     if entry.result is None:
         return PartitionResult(entry.partition, entry.code)
@@ -75,7 +75,6 @@ class ShapedProduce(Answer):
     def on_commit(self, failures: Failures) -> None:
         """The batch is in its file, unless its log failed."""
         connection = self._connection
-        connection.has_staged_views = False
         log, result = self.log, self.result
         if log is None or result is None or self.error is not None:
             self._refuse()
@@ -117,11 +116,56 @@ class ShapedProduce(Answer):
         self._connection.complete(self)
 
 
+class ProducePart:
+    """Some batches of a request that is served in parts: it hears which of them were not written.
+
+    Each is named by the list its entry stands in and its place there.
+    """
+
+    __slots__ = ("_places", "byte_count")
+
+    def __init__(self) -> None:
+        self._places: list[tuple[list[Entry], int]] = []
+        self.byte_count = 0
+
+    @property
+    def is_empty(self) -> bool:
+        """Nothing waits to be written."""
+        return not self._places
+
+    def add(self, entries: list[Entry], byte_count: int) -> None:
+        """Count the last of `entries` in, if its batch was staged."""
+        if entries[-1].result is not None:
+            self._places.append((entries, len(entries) - 1))
+            self.byte_count += byte_count
+
+    def on_commit(self, failures: Failures) -> None:
+        """The batches are in their files, except in the logs that failed."""
+        for entries, at in self._places:
+            _mark(entries, at, failures)
+
+
+def _mark(entries: list[Entry], at: int, failures: Failures) -> None:
+    entry = entries[at]
+    if entry.error is None and entry.log in failures:
+        entries[at] = Entry(entry.partition, entry.log, None, failures[entry.log])
+
+
+def _unless_lost(entry: Entry) -> Entry:
+    """The entry, or its failure when a sync of its log failed before it covered the batch."""
+    log, result = entry.log, entry.result
+    if log is None or result is None or log.sync_failure is None:
+        return entry
+    if result.last_offset < log.recovery_point:
+        return entry
+    return Entry(entry.partition, log, None, log.sync_failure)
+
+
 class PendingProduce(Answer):
     """The general case: any number of partitions."""
 
-    __slots__ = ("_acks", "_connection", "_correlation_id", "_sync", "_syncs_left", "_topics",
-                 "_version")  # fmt: skip
+    __slots__ = ("_connection", "_correlation_id", "_syncs_left", "acks", "sync", "topics",
+                 "version")  # fmt: skip
 
     def __init__(
         self,
@@ -130,61 +174,58 @@ class PendingProduce(Answer):
         version: int,
         acks: int,
         topics: list[tuple[bytes, list[Entry]]],
-        sync: DiskSync | None,
     ) -> None:
         self.is_ready = False
         self.pieces = ()
         self._connection = connection
         self._correlation_id = correlation_id
-        self._version = version
-        self._acks = acks
-        self._topics = topics
-        self._sync = sync
         self._syncs_left = 0
+        self.version = version
+        self.acks = acks
+        self.topics = topics
+        self.sync: DiskSync | None = None  # what must have synced the logs before the answer
 
     def on_commit(self, failures: Failures) -> None:
         """The batches are in their files, except in the logs that failed."""
-        self._connection.has_staged_views = False
         if failures:
-            self._mark(failures)
-        if self._sync is None:
+            for _, entries in self.topics:
+                for at in range(len(entries)):
+                    _mark(entries, at, failures)
+        self.on_written()
+
+    def on_written(self) -> None:
+        """All that could be written is: answer, or let the disk have it first."""
+        if self.sync is None:
             self._finish()
-        else:
-            self._wait_for_disk(self._sync)
-
-    def _mark(self, failures: Failures) -> None:
-        for _, entries in self._topics:
-            for at, entry in enumerate(entries):
-                if entry.error is None and entry.log in failures:
-                    entries[at] = Entry(entry.partition, entry.log, None, failures[entry.log])
-
-    def _wait_for_disk(self, sync: DiskSync) -> None:
+            return
         waiting = [
-            entry.log
-            for _, entries in self._topics
+            entry
+            for _, entries in self.topics
             for entry in entries
-            if entry.log is not None
-            and entry.result is not None
+            if entry.result is not None
+            and entry.log is not None
             and entry.result.last_offset >= entry.log.recovery_point
         ]
         self._syncs_left = len(waiting)
         if not waiting:
             self._finish()
-        for log in waiting:
-            sync.wait(log, self._on_sync)
+        for log in [entry.log for entry in waiting]:
+            assert log is not None
+            self.sync.wait(log, self._on_sync)
 
     def _on_sync(self, failure: StorageWriteError | None) -> None:
-        if failure is not None and self._sync is not None:
-            self._mark(self._sync.failed)
         self._syncs_left -= 1
         if not self._syncs_left:
             self._finish()
 
     def _finish(self) -> None:
-        if self._acks == ACKS_NONE:
-            if any(entry.error for _, entries in self._topics for entry in entries):
+        if self.sync is not None:
+            for _, entries in self.topics:
+                entries[:] = [_unless_lost(entry) for entry in entries]
+        if self.acks == ACKS_NONE:
+            if any(entry.error for _, entries in self.topics for entry in entries):
                 self._connection.close()
             return
-        topics = [(topic, [result_of(one) for one in entries]) for topic, entries in self._topics]
-        self.pieces = (produce.write_response(self._version, self._correlation_id, topics),)
+        topics = [(topic, [result_of(one) for one in entries]) for topic, entries in self.topics]
+        self.pieces = (produce.write_response(self.version, self._correlation_id, topics),)
         self._connection.complete(self)

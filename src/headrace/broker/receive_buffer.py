@@ -3,6 +3,10 @@
 Bytes in [start, end) are unread. The buffer grows only as bytes really
 arrive, up to the size of the request that is coming in; a connection that has
 fallen quiet gets its first size back.
+
+Invariant: bytes that are lent out are never written over. Whoever keeps a view
+into the buffer beyond the call that got it borrows its block, and gives it back
+when the bytes are in their file; until then the next read goes to a new block.
 """
 
 from headrace.broker.memory import MemoryBudget
@@ -13,18 +17,32 @@ FIRST_SIZE = 64 * 1024
 _MIN_READ = 4096
 
 
+class Block:
+    """Memory that a socket reads into, and how many borrow from it."""
+
+    __slots__ = ("data", "loans", "view")
+
+    def __init__(self, size: int) -> None:
+        self.data = bytearray(size)
+        self.view = memoryview(self.data)
+        self.loans = 0
+
+
 class ReceiveBuffer:
     """Not shared: one connection, event-loop thread."""
 
-    __slots__ = ("_budget", "data", "end", "start", "view", "wanted")
+    __slots__ = ("_budget", "block", "data", "end", "start", "view", "wanted")
 
     def __init__(self, budget: MemoryBudget) -> None:
         self._budget = budget
-        self.data = bytearray(FIRST_SIZE)
-        self.view = memoryview(self.data)
+        self._use(Block(FIRST_SIZE))
         self.start = 0
         self.end = 0
         self.wanted = 0  # bytes of the incomplete request at `start`, 0 when unknown
+
+    def _use(self, block: Block) -> None:
+        # Two attributes more: the way of every request goes through them.
+        self.block, self.data, self.view = block, block.data, block.view
 
     def grow(self) -> bool:
         """Grow if the incoming request needs it; False when the budget does not allow it.
@@ -37,13 +55,12 @@ class ReceiveBuffer:
         return True
 
     def make_room(self) -> memoryview:
-        """Return where the next read may write; never empty after `grow` said yes.
-
-        Overwrites bytes that were read: no view into them may be in use.
-        """
+        """Return where the next read may write; never empty after `grow` said yes."""
         unread = self.end - self.start
         size = len(self.data)
-        if not unread:
+        if self.block.loans:
+            self._move_to(Block(size))
+        elif not unread:
             self.start = self.end = 0
         elif size - self.end < _MIN_READ or self.start + self.wanted > size:
             self.data[:unread] = self.data[self.start : self.end]
@@ -63,8 +80,7 @@ class ReceiveBuffer:
     def release(self) -> None:
         """The connection is gone: give back what was taken from the budget."""
         taken = max(0, len(self.data) - FIRST_SIZE)
-        self.data = bytearray()
-        self.view = memoryview(self.data)
+        self._use(Block(0))
         self.start = self.end = 0
         if taken:
             self._budget.give_back(taken)
@@ -73,11 +89,14 @@ class ReceiveBuffer:
         old = len(self.data)
         if size > old and not self._budget.take(size - old):
             return False
-        data = bytearray(size)
-        unread = self.end - self.start
-        data[:unread] = self.view[self.start : self.end]
-        self.data, self.view = data, memoryview(data)
-        self.start, self.end = 0, unread
+        self._move_to(Block(size))
         if size < old:
             self._budget.give_back(old - size)
         return True
+
+    def _move_to(self, block: Block) -> None:
+        """Go on in another block with what is unread; the old one stays with its borrowers."""
+        unread = self.end - self.start
+        block.data[:unread] = self.view[self.start : self.end]
+        self._use(block)
+        self.start, self.end = 0, unread

@@ -10,6 +10,7 @@ from pathlib import Path
 
 from headrace.broker.catalog import Catalog
 from headrace.broker.connection import Connection
+from headrace.broker.descriptors import SocketQuota
 from headrace.broker.dispatch import API_NAMES
 from headrace.broker.gauges import register_gauges
 from headrace.broker.housekeeping import Housekeeping
@@ -137,7 +138,9 @@ class Server:
             node_id=node_id, cluster_id=self._logs.cluster_id, settings=settings, topics=topics
         )
         register_gauges(self.metrics, topics, self._logs)
-        self._service = service = Service(asyncio.get_running_loop(), broker, self.metrics)
+        self._service = service = Service(
+            asyncio.get_running_loop(), broker, self.metrics, SocketQuota(self._logs.files.limit)
+        )
         topics.on_delete.append(lambda topic: service.waiting.wake_all())
 
     def _config_for(self, topic: str) -> LogConfig:
@@ -171,8 +174,8 @@ class Server:
             for connection in tuple(service.connections):
                 connection.finish()
             await asyncio.sleep(0)
-            service.sync.stop()
-            service.reads.stop()
+            await service.broker.topics.drain()
+            service.stop()
             service.broker.clock.stop()
         self._close_storage()
 

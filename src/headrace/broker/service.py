@@ -3,11 +3,15 @@
 import asyncio
 import inspect
 import logging
-from typing import TYPE_CHECKING, Any
+from collections.abc import Callable, Coroutine
+from concurrent.futures import ThreadPoolExecutor
+from typing import TYPE_CHECKING, Any, TypeVar
 
 from headrace.broker.answers import Answer
+from headrace.broker.batch_checks import BatchChecks
 from headrace.broker.committer import Committer
 from headrace.broker.connection import Connection
+from headrace.broker.descriptors import SocketQuota
 from headrace.broker.dispatch import APIS, FETCH, PRODUCE, Api
 from headrace.broker.durability import DiskSync
 from headrace.broker.fetch_sessions import FetchSessions
@@ -24,37 +28,57 @@ from headrace.errors import WireError
 from headrace.metrics import Metrics
 from headrace.protocol.codec import decode_request, encode_response
 from headrace.protocol.headers import RequestHeader, response_header
+from headrace.protocol.weight import is_heavier
 
 if TYPE_CHECKING:
     from headrace.broker.groups.runtime import Groups
 
 _log = logging.getLogger(__name__)
+_Result = TypeVar("_Result")
 
-# A client that sends nothing for this long in the middle of a request has stalled.
-STALLED_MS = 5_000
+# Larger requests are decoded and longer answers encoded in a thread. Either takes a few
+# milliseconds at these sizes.
+MAX_AT_ONCE_BYTES = 16 * 1024
+MAX_AT_ONCE_ELEMENTS = 500
 
 
 class Service:
     """Event-loop thread only."""
 
-    def __init__(self, loop: asyncio.AbstractEventLoop, broker: Broker, metrics: Metrics) -> None:
+    def __init__(
+        self,
+        loop: asyncio.AbstractEventLoop,
+        broker: Broker,
+        metrics: Metrics,
+        sockets: SocketQuota | None = None,
+    ) -> None:
         settings = broker.settings
         self.loop = loop
         self.broker = broker
+        self.steady_ms = broker.clock.steady_ms  # a wall clock that jumps ends no connection
         self.metrics = metrics
         self.budget = MemoryBudget(
             settings.int("headrace.buffer.memory.bytes"), metrics.buffer_bytes
         )
+        self.sockets = sockets or SocketQuota(log_files=0)
         self.max_frame_bytes = settings.int("socket.request.max.bytes")
         self.max_inflight = settings.int("headrace.connection.inflight.requests.max")
         self.connections: set[Connection] = set()
         self._by_peer: dict[str, int] = {}
         self._tasks: set[asyncio.Task[None]] = set()
+        self._slow_thread: ThreadPoolExecutor | None = None
         self.finder = LogFinder(broker.topics)
         self.waiting = Waiting()
         self.sync = DiskSync(loop, metrics)
         self.reads = ReadThreads(loop)
-        self.committer = Committer(loop, broker.now_ms, self.waiting, metrics)
+        self.checks = BatchChecks(loop)
+        self.committer = Committer(
+            loop,
+            broker.now_ms,
+            self.waiting,
+            metrics,
+            is_checking=settings.bool("headrace.debug.checks"),
+        )
         self.sessions = FetchSessions(
             settings.int("max.incremental.fetch.session.cache.slots"), eviction_ms=120_000
         )
@@ -73,8 +97,12 @@ class Service:
         from_peer = self._by_peer[connection.peer] = self._by_peer.get(connection.peer, 0) + 1
         settings = self.broker.settings
         reason = None
+        connection.has_descriptor = self.sockets.take()
         if self.is_draining:
             reason = "the broker is stopping"
+        elif not connection.has_descriptor:
+            limit = self.sockets.limit
+            reason = f"{limit} sockets are open, and the logs need the rest of `ulimit -n`"
         elif len(self.connections) > settings.int("max.connections"):
             reason = "max.connections reached"
         elif from_peer > settings.int("max.connections.per.ip"):
@@ -87,6 +115,8 @@ class Service:
         """The connection is gone."""
         if connection in self.connections:
             self.connections.remove(connection)
+            if connection.has_descriptor:
+                self.sockets.give_back()
             self.metrics.connections_open.value -= 1
             left = self._by_peer[connection.peer] - 1
             if left:
@@ -105,13 +135,15 @@ class Service:
                 connection.shrink()
 
     def drop_stalled(self) -> None:
-        """Memory is short: let go those who hold some and have sent nothing for a while."""
-        now_ms = self.broker.now_ms()
+        """Memory is short: let go those who hold some for requests that hardly get on."""
+        now_ms = self.steady_ms()
         for connection in tuple(self.connections):
-            if connection.is_hoarding and now_ms - connection.last_active_ms > STALLED_MS:
+            if connection.is_hoarding(now_ms):
                 facts = {"peer": connection.peer}
                 _log.warning("a large request stalled while memory is short; closing", extra=facts)
                 connection.close()
+            else:
+                connection.shrink()
 
     # --- requests
 
@@ -129,7 +161,7 @@ class Service:
             raise WireError(f"API key {header.api_key} is not served")
         if header.api_version not in api.versions:
             if api.key == api_versions.KEY:
-                self._answer(connection, header, 0, api_versions.unsupported())
+                connection.send(*self._encode(header, 0, api_versions.unsupported()))
                 return
             raise WireError(f"{api.name} v{header.api_version} is not served")
         if api.key == PRODUCE:
@@ -142,38 +174,88 @@ class Service:
     def _serve_cold(
         self, connection: Connection, body: bytes, api: Api, header: RequestHeader
     ) -> None:
-        version = header.api_version
-        request = decode_request(api.key, version, api.schema_version, body, 0)
+        if len(body) > MAX_AT_ONCE_BYTES:
+            response = self._decode_and_ask(connection, body, api, header)
+            self._serve_slowly(connection, header, response, is_held=True)
+            return
+        request = decode_request(api.key, header.api_version, api.schema_version, body, 0)
+        response = self._ask(connection, request, api, header)
+        if inspect.iscoroutine(response):
+            # As in Kafka, the connection's next request is served when this one is. Not so with
+            # groups: they wait for the disk or for each other, and answer in order all the same.
+            self._serve_slowly(connection, header, response, is_held=api.sees_produced)
+        elif is_heavier(response, MAX_AT_ONCE_ELEMENTS):
+            self._serve_slowly(connection, header, _as_it_is(response), is_held=True)
+        else:
+            connection.send(*self._encode(header, header.api_version, response))
+
+    def _ask(self, connection: Connection, request: Any, api: Api, header: RequestHeader) -> Any:
         client_id = (header.client_id or b"").decode(errors="replace")
-        context = RequestContext(api.key, version, client_id, connection.peer)
+        context = RequestContext(api.key, header.api_version, client_id, connection.peer)
         if api.sees_produced:
             # What was produced before on any connection is seen by what is asked now.
             self.committer.flush()
-        response = api.handler()(request, self.broker, context)
-        if inspect.iscoroutine(response):
-            answer = Answer()
-            connection.reserve(answer)
-            task = self.loop.create_task(self._serve_later(connection, header, answer, response))
-            self._tasks.add(task)
-            task.add_done_callback(self._tasks.discard)
-        else:
-            self._answer(connection, header, version, response)
+        return api.handler()(request, self.broker, context)
 
-    async def _serve_later(
-        self, connection: Connection, header: RequestHeader, answer: Answer, response: Any
+    async def _decode_and_ask(
+        self, connection: Connection, body: bytes, api: Api, header: RequestHeader
+    ) -> Any:
+        request = await self._aside(
+            decode_request, api.key, header.api_version, api.schema_version, body, 0
+        )
+        response = self._ask(connection, request, api, header)
+        return await response if inspect.iscoroutine(response) else response
+
+    def _serve_slowly(
+        self,
+        connection: Connection,
+        header: RequestHeader,
+        response: Coroutine[Any, Any, Any],
+        *,
+        is_held: bool,
+    ) -> None:
+        answer = Answer()
+        connection.reserve(answer)
+        if is_held:
+            connection.hold()
+        self.spawn(self._answer_later(connection, header, answer, response, is_held))
+
+    async def _answer_later(
+        self,
+        connection: Connection,
+        header: RequestHeader,
+        answer: Answer,
+        response: Coroutine[Any, Any, Any],
+        is_held: bool,
     ) -> None:
         try:
-            answer.pieces = self._encode(header, header.api_version, await response)
+            result = await response
+            if is_heavier(result, MAX_AT_ONCE_ELEMENTS):
+                answer.pieces = await self._aside(self._encode, header, header.api_version, result)
+            else:
+                answer.pieces = self._encode(header, header.api_version, result)
+        except WireError as error:
+            connection.refuse(error)
         except Exception:
             _log.exception("request failed; closing", extra={"peer": connection.peer})
             connection.close()
         else:
             connection.complete(answer)
+        finally:
+            if is_held:
+                connection.go_on()
 
-    def _answer(
-        self, connection: Connection, header: RequestHeader, version: int, response: Any
-    ) -> None:
-        connection.send(*self._encode(header, version, response))
+    async def _aside(self, work: Callable[..., _Result], *arguments: Any) -> _Result:
+        """Run Python code that takes long in a thread; one at a time, for they share a lock."""
+        if self._slow_thread is None:
+            self._slow_thread = ThreadPoolExecutor(1, thread_name_prefix="codec")
+        return await self.loop.run_in_executor(self._slow_thread, work, *arguments)
+
+    def spawn(self, work: Coroutine[Any, Any, None]) -> None:
+        """Run what a request needs beyond its turn; a stopping broker waits for it."""
+        task = self.loop.create_task(work)
+        self._tasks.add(task)
+        task.add_done_callback(self._tasks.discard)
 
     @staticmethod
     def _encode(header: RequestHeader, version: int, response: Any) -> tuple[bytes, bytes]:
@@ -200,6 +282,14 @@ class Service:
 
     # --- the end
 
+    def stop(self) -> None:
+        """End the worker threads; call when quiet."""
+        self.sync.stop()
+        self.checks.stop()
+        self.reads.stop()
+        if self._slow_thread is not None:
+            self._slow_thread.shutdown()
+
     @property
     def is_quiet(self) -> bool:
         """Nothing is owed to any client."""
@@ -216,3 +306,7 @@ class Service:
         self.waiting.wake_all()
         if self.broker.has_groups:
             self.broker.groups.drain()
+
+
+async def _as_it_is(response: Any) -> Any:
+    return response

@@ -50,9 +50,20 @@ def read_configs(connection: Connection, admin: Any, kind: str, name: str) -> li
 
 
 def alter_configs(
-    connection: Connection, admin: Any, kind: str, name: str, wanted: Mapping[str, str | None]
+    connection: Connection,
+    admin: Any,
+    kind: str,
+    name: str,
+    wanted: Mapping[str, str | None],
+    *,
+    is_forced: bool,
 ) -> None:
-    """Give configs new values; None returns one to its default. The others stay as they are."""
+    """Give configs new values; None returns one to its default. The others stay as they are.
+
+    A name that nobody knows is refused unless `is_forced`: a broker would store it without a word.
+    """
+    if not is_forced:
+        _refuse_unknown(connection, admin, kind, name, wanted)
     kafka = admin_types()
     operations = kafka.AlterConfigOpType
     entries = [
@@ -67,6 +78,33 @@ def alter_configs(
     futures = admin.incremental_alter_configs([resource], request_timeout=connection.timeout_s)
     (future,) = futures.values()
     connection.wait(future)
+
+
+def _refuse_unknown(
+    connection: Connection, admin: Any, kind: str, target: str, names: Iterable[str]
+) -> None:
+    from headrace.settings import catalogue, retired, sources
+
+    known = {"topic": catalogue.TOPIC, "broker": catalogue.BROKER, "group": catalogue.GROUP}[kind]
+    unknown = [name for name in names if name not in known]
+    if kind == "broker":
+        unknown = [
+            name
+            for name in unknown
+            if not catalogue.find_broker_setting(name) and not retired.is_for_plug_in(name)
+        ]
+    if not unknown:
+        return
+    # A newer broker knows more than we do, and shows what somebody forced on it before.
+    shown = {config.name for config in read_configs(connection, admin, kind, target)}
+    for name in unknown:
+        if name not in shown:
+            nearest = sources.nearest(name, sorted(shown.union(known)))
+            guess = f"; did you mean {nearest}?" if nearest else ""
+            raise UsageError(
+                f"{name}: no {kind} config has this name{guess} "
+                "--force sends it all the same, for what a plug-in of the broker may know"
+            )
 
 
 def parse_assignments(words: Iterable[str]) -> dict[str, str]:

@@ -84,6 +84,12 @@ def show(
     )
 
 
+Force = Annotated[
+    bool,
+    typer.Option("--force", help="Also a name nobody knows; a broker's plug-in may know it."),
+]
+
+
 @app.command("set", epilog="Example: headrace configs set topic orders retention.ms=86400000")
 @connects
 def set_(
@@ -96,6 +102,7 @@ def set_(
             autocompletion=_complete_name,
         ),
     ],
+    force: Force = False,
     is_json: Json = False,
     *,
     connection: Connection,
@@ -103,7 +110,7 @@ def set_(
     """Set configs of a topic, a broker or a group; the others stay as they are."""
     named = [word for word in words[:1] if "=" not in word]
     wanted = parse_assignments(words[len(named) :])
-    _alter(connection, kind, named, dict(wanted), is_json=is_json)
+    _alter(connection, kind, named, dict(wanted), is_forced=force, is_json=is_json)
 
 
 @app.command(epilog="Example: headrace configs unset topic orders retention.ms")
@@ -118,6 +125,7 @@ def unset(
             autocompletion=_complete_name,
         ),
     ],
+    force: Force = False,
     is_json: Json = False,
     *,
     connection: Connection,
@@ -125,7 +133,8 @@ def unset(
     """Return configs of a topic, a broker or a group to their defaults."""
     is_named = kind != Kind.BROKER or words[0].isdecimal()
     named = words[:1] if is_named else []
-    _alter(connection, kind, named, dict.fromkeys(words[len(named) :]), is_json=is_json)
+    wanted = dict.fromkeys(words[len(named) :])
+    _alter(connection, kind, named, wanted, is_forced=force, is_json=is_json)
 
 
 def _alter(
@@ -134,13 +143,14 @@ def _alter(
     named: list[str],
     wanted: dict[str, str | None],
     *,
+    is_forced: bool,
     is_json: bool,
 ) -> None:
     if not wanted:
         raise UsageError(f"name at least one config after the {kind}")
     admin = connection.admin()
     target = _target(connection, admin, kind, named)
-    alter_configs(connection, admin, kind, target, wanted)
+    alter_configs(connection, admin, kind, target, wanted, is_forced=is_forced)
     if is_json:
         print_json({"kind": kind.value, "name": target, "configs": wanted})
         return

@@ -22,6 +22,7 @@ from headrace.broker.server import Server
 from headrace.cli import EXIT_FAILED
 from headrace.cli.serve import ServeOptions
 from headrace.errors import ConfigError
+from headrace.log.files import raise_open_files_limit
 from headrace.records.scan import IS_NATIVE
 from headrace.settings.broker_settings import BrokerSettings
 
@@ -73,6 +74,11 @@ def serve(options: ServeOptions, settings: BrokerSettings, data_dir: Path) -> in
     set_up_logging(options.log_format, options.log_level)
     for warning in settings.warnings:
         _log.warning("%s", warning)
+    before, now = raise_open_files_limit()
+    if now != before:
+        _log.info(
+            "open files: limit raised from %d to %d, the most this user may have", before, now
+        )
     with asyncio.Runner(loop_factory=uvloop.new_event_loop) as runner:
         return runner.run(_serve(settings, data_dir))
 
@@ -83,7 +89,7 @@ async def _serve(settings: BrokerSettings, data_dir: Path) -> int:
     server = Server(settings, data_dir, on_progress=_RecoveryProgress())
     is_ready = readiness(server, WriteProbe(data_dir))
     http = HttpServer(server.metrics, lambda: server.is_healthy, is_ready)
-    lag = LoopLag(server.metrics.loop_lag_seconds, loop)
+    lag = LoopLag(server.metrics.loop_lag_seconds, server.metrics.loop_lag_worst_seconds, loop)
     try:
         await _start_http(http, settings)
         await server.start()

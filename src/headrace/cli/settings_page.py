@@ -17,7 +17,20 @@ _HEAD = """\
 
 Every setting has Kafka's own name. All of Kafka 4.3.1's are known: those in the tables below act,
 the others are accepted and reported as Kafka reports them (`DescribeConfigs`), since one node has
-nothing they could change. A name that Kafka does not know is refused.
+nothing they could change.
+
+A name that Kafka does not know stops the start, whether it stands in a file, in a variable or
+behind `--set`; a plug-in's (`metrics.…`, `confluent.…`, `rsm.config.…` and the like) does not. At
+run time a client may set any name for a broker, as in Kafka: it is stored, shown without its
+value and has no effect. `headrace configs set` refuses such a name unless told `--force`. Topics,
+groups and metrics subscriptions take no unknown name.
+
+Settings that ask for security stop the start, since nothing here could honour them: a listener
+that is not PLAINTEXT, `authorizer.class.name`, `ssl.client.auth`,
+`security.inter.broker.protocol`, and the classes that check new topics and configs
+(`create.topic.policy.class.name`, `alter.config.policy.class.name`). What has no effect in Kafka
+either while listeners are plain, such as a keystore, is named in one warning. At run time no
+setting about security is taken.
 
 Where a value comes from, the first that has it wins:
 

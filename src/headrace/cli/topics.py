@@ -181,7 +181,8 @@ def alter(
         raise UsageError("nothing to alter; name --partitions, --config or --delete-config")
     admin = connection.admin()
     if wanted:
-        alter_configs(connection, admin, "topic", name, wanted)
+        # The broker refuses a topic's config that it does not know.
+        alter_configs(connection, admin, "topic", name, wanted, is_forced=True)
     if partitions is not None:
         more = admin_types().NewPartitions(name, partitions)
         futures = admin.create_partitions([more], request_timeout=connection.timeout_s)

@@ -5,7 +5,7 @@ tombstone starts its time to live the first time it is seen here: from then on t
 its delete horizon (attributes bit 6, and the base timestamp is the horizon: KAFKA-8522).
 """
 
-from collections.abc import Mapping
+from collections.abc import Callable
 
 from headrace.log.key_map import plain_records
 from headrace.records.batch import (
@@ -28,9 +28,11 @@ Fields = tuple[int, ...]
 
 
 class BatchFilter:
-    """Decides for the batches of one compaction. `latest`: the last offset of each key."""
+    """Decides for the batches of one compaction. `latest`: a key's last offset, or the default."""
 
-    def __init__(self, latest: Mapping[bytes, int], now_ms: int, delete_retention_ms: int) -> None:
+    def __init__(
+        self, latest: Callable[[bytes, int], int], now_ms: int, delete_retention_ms: int
+    ) -> None:
         self._latest = latest
         self._now_ms = now_ms
         self._delete_retention_ms = delete_retention_ms
@@ -71,7 +73,7 @@ class BatchFilter:
         kept: list[RecordSpan] = []
         has_tombstones = False
         for span in iter_spans(records, fields[12], start):
-            if span.key is None or latest.get(span.key, -1) > base_offset + span.offset_delta:
+            if span.key is None or latest(span.key, -1) > base_offset + span.offset_delta:
                 continue
             if not span.has_value:
                 if drops_tombstones:

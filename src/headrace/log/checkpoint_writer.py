@@ -12,24 +12,27 @@ Files = Mapping[str, Mapping[TopicPartition, int]]
 
 
 class CheckpointWriter:
-    """`prepare` belongs to the event-loop thread; what it returns may run in any, once."""
+    """`prepare` belongs to the event-loop thread; what it returns may run in any, once.
+
+    `prepared` and `written` are the numbers of the newest checkpoint that was.
+    """
 
     def __init__(self, path: Path) -> None:
         self._path = path
         self._lock = threading.Lock()
-        self._prepared = 0
-        self._written = 0
+        self.prepared = 0
+        self.written = 0
 
     def prepare(self, files: Files) -> Callable[[], None]:
         """Return a function that writes `files`, unless something newer was written before."""
-        self._prepared += 1
-        number = self._prepared
+        self.prepared += 1
+        number = self.prepared
 
         def write() -> None:
             with self._lock:
-                if number > self._written:
+                if number > self.written:
                     self._write(files)
-                    self._written = number
+                    self.written = number
 
         return write
 

@@ -4,6 +4,7 @@ All are replaced in one durable step: a crash leaves the old file or the new one
 """
 
 import json
+import os
 from base64 import urlsafe_b64decode, urlsafe_b64encode
 from collections.abc import Mapping
 from pathlib import Path
@@ -18,6 +19,7 @@ HIGH_WATERMARKS = "replication-offset-checkpoint"
 CLEANER_OFFSETS = "cleaner-offset-checkpoint"
 META_PROPERTIES = "meta.properties"
 CLEAN_SHUTDOWN = ".kafka_cleanshutdown"
+FAILED_SYNCS = ".headrace_failed_syncs"
 PARTITION_METADATA = "partition.metadata"
 
 _VERSION = "0"
@@ -51,6 +53,34 @@ def read_offsets(path: Path) -> tuple[dict[TopicPartition, int], str | None]:
     except (ValueError, IndexError):
         return {}, "a line is not `topic partition offset`"
     return offsets, None
+
+
+def note_failed_sync(partition_directory: Path) -> None:
+    """Tell the next start that a sync of this partition failed; appended, in any thread.
+
+    After such a failure the kernel takes the lost pages for clean, and a start would read
+    from memory what is not on disk.
+    """
+    path = partition_directory.parent / FAILED_SYNCS
+    fd = os.open(path, os.O_WRONLY | os.O_CREAT | os.O_APPEND | os.O_CLOEXEC, 0o644)
+    try:
+        os.write(fd, f"{partition_directory.name}\n".encode())
+        os.fsync(fd)
+    finally:
+        os.close(fd)
+
+
+def read_failed_syncs(data_dir: Path) -> set[str]:
+    """The names of the partitions whose sync failed in an earlier life."""
+    try:
+        return set((data_dir / FAILED_SYNCS).read_text("utf-8", "replace").split())
+    except FileNotFoundError:
+        return set()
+
+
+def clear_failed_syncs(data_dir: Path) -> None:
+    """All of them were read and written anew."""
+    (data_dir / FAILED_SYNCS).unlink(missing_ok=True)
 
 
 def encode_id(value: UUID) -> str:

@@ -9,7 +9,6 @@ the new ones of the `.swap` files (see `leftovers`).
 
 import threading
 import time
-from array import array
 from pathlib import Path
 
 from headrace.errors import StorageWriteError
@@ -18,6 +17,7 @@ from headrace.log.batch_filter import BatchFilter, empty_shell
 from headrace.log.cleaned_segment import CleanedSegment
 from headrace.log.files import sync_directory
 from headrace.log.key_map import KeyMap, Source, scan_source
+from headrace.log.live_offsets import LiveOffsets
 from headrace.log.names import TXN_INDEX_SUFFIX, segment_file
 from headrace.log.offset_index import ENTRY_SIZE as INDEX_ENTRY_SIZE
 from headrace.log.partition_log import PartitionLog
@@ -116,9 +116,8 @@ class Cleaning:
             for producer_id, entry in log.producers.entries.items()
             if entry.batches
         }
-        self._filter = BatchFilter({}, now_ms, 0)
-        self._live: array[int] = array("q")
-        self._next_live = 0
+        self._filter = BatchFilter(self._map.get, now_ms, 0)
+        self._live = LiveOffsets((), _let_others_run)
         self._cleaned: list[CleanedSegment] = []
         self._batches = 0
         self._stopped = threading.Event()
@@ -140,9 +139,9 @@ class Cleaning:
             self._map.fill(sources, self.max_map_bytes, self._take_turns)
             # When the map was full: what lies behind it has its turn in the next pass.
             self._groups = [g for g in self._groups if g[0].base_offset < self._map.end]
-            self._live = self._map.live_offsets()
+            self._live = LiveOffsets(self._map.offsets(), _let_others_run)
             self._filter = BatchFilter(
-                self._map.latest, self._now_ms, self._config.delete_retention_ms
+                self._map.get, self._now_ms, self._config.delete_retention_ms
             )
             for group in self._groups:
                 self._copy_group(group)
@@ -150,6 +149,9 @@ class Cleaning:
         except BaseException:
             self.abandon()
             raise
+        finally:
+            self._map.clear(_let_others_run)
+            self._live.clear(_let_others_run)
 
     def announce(self) -> bool:
         """Name the copies as what shall be; False when the segments changed meanwhile."""
@@ -230,14 +232,12 @@ class Cleaning:
         base_offset = fields[0]
         if base_offset >= self._map.end:
             return memoryview(buffer)[at : at + fields[1] + LENGTH_PREFIX_SIZE]
-        if base_offset >= self._map.start and not fields[5] & (CONTROL_BIT | TRANSACTIONAL_BIT):
-            # Most batches of the dirty part are superseded: no need to look into them.
-            live, at_live = self._live, self._next_live
-            while at_live < len(live) and live[at_live] < base_offset:
-                at_live += 1
-            self._next_live = at_live
-            if at_live == len(live) or live[at_live] > base_offset + fields[6]:
-                return None
+        if (
+            base_offset >= self._map.start
+            and not fields[5] & (CONTROL_BIT | TRANSACTIONAL_BIT)
+            and not self._live.has_any(base_offset, base_offset + fields[6])
+        ):
+            return None  # as most batches of the dirty part: no need to look into them
         return self._filter.apply(fields, buffer, at)
 
     def _take_turns(self) -> None:
@@ -245,7 +245,12 @@ class Cleaning:
         if self._batches % _BATCHES_PER_TURN == 0:
             if self._stopped.is_set():
                 raise CleaningStoppedError
-            time.sleep(0)
+            _let_others_run()
+
+
+def _let_others_run() -> None:
+    """Give Python's interpreter lock away for a moment."""
+    time.sleep(0)
 
 
 def _aborted_transactions(directory: Path, source: Source) -> bytes:

@@ -8,25 +8,22 @@ import logging
 import os
 import shutil
 from collections.abc import Callable, Iterable
-from contextlib import suppress
 from pathlib import Path
 from typing import NamedTuple
-from uuid import UUID, uuid4
+from uuid import UUID
 
 from headrace.config import LogConfig
-from headrace.errors import ConfigError, StorageError, StorageWriteError
+from headrace.errors import ConfigError, HeadraceError, StorageError, StorageWriteError
 from headrace.log import checkpoints
 from headrace.log.checkpoint_writer import CheckpointWriter
-from headrace.log.files import FileCache, sync_directory
+from headrace.log.files import FileCache, sync_filesystem
 from headrace.log.index_cache import IndexCache
 from headrace.log.loading import Opening, create_partition, open_partition
 from headrace.log.lock import DirectoryLock
-from headrace.log.names import (
-    deleted_directory_name,
-    is_deleted_directory,
-    parse_partition_directory,
-)
+from headrace.log.names import is_deleted_directory, parse_partition_directory
+from headrace.log.owner import check_owner
 from headrace.log.partition_log import PartitionLog
+from headrace.log.removal import remove_renamed, rename_away
 from headrace.model import TopicPartition
 
 _log = logging.getLogger(__name__)
@@ -68,10 +65,13 @@ class LogDirectory:
         self._recovery_points: dict[TopicPartition, int] = {}
         self._log_start_offsets: dict[TopicPartition, int] = {}
         self._cleaner_offsets: dict[TopicPartition, int] = {}
-        # Deleted, but perhaps still in the checkpoint files: a partition of the same name
-        # must not inherit their offsets after a crash.
-        self._deleted: set[TopicPartition] = set()
+        self._high_watermarks: dict[TopicPartition, int] = {}
+        # Deleted, but perhaps still in the checkpoint files, with the number of the last
+        # checkpoint that was prepared by then: a partition of the same name must not inherit
+        # their offsets after a crash.
+        self._deleted: dict[TopicPartition, int] = {}
         self._checkpoints = CheckpointWriter(path)
+        self._failed_syncs: set[str] = set()  # whose last life ended with a failed sync
         self._opened_ms = 0
         self._syncs_each = True
         self._lock: DirectoryLock | None = None
@@ -114,7 +114,7 @@ class LogDirectory:
     ) -> OpenReport:
         self._opened_ms = now_ms
         repairs: list[str] = []
-        is_new = self._check_meta_properties()
+        self.cluster_id, is_new = check_owner(self.path, self.node_id, self.cluster_id)
         self._recovery_points = self._read_offsets(checkpoints.RECOVERY_POINTS, repairs)
         self._log_start_offsets = self._read_offsets(checkpoints.LOG_START_OFFSETS, repairs)
         self._cleaner_offsets = self._read_offsets(checkpoints.CLEANER_OFFSETS, repairs)
@@ -122,7 +122,10 @@ class LogDirectory:
         for offsets in (self._recovery_points, self._log_start_offsets, self._cleaner_offsets):
             for gone in [name for name in offsets if str(name) not in names]:
                 del offsets[gone]
-        self.was_clean = checkpoints.take_clean_shutdown(self.path)
+                self._deleted[gone] = self._checkpoints.prepared
+        self._high_watermarks = dict(self._recovery_points)
+        self._failed_syncs = checkpoints.read_failed_syncs(self.path)
+        self.was_clean = checkpoints.take_clean_shutdown(self.path) and not self._failed_syncs
         for name in names:
             if is_deleted_directory(name):
                 shutil.rmtree(self.path / name, ignore_errors=True)
@@ -135,36 +138,12 @@ class LogDirectory:
             if on_progress is not None:
                 on_progress(done, len(found))
         if not self._syncs_each:
-            os.sync()
+            sync_filesystem(self.path)
             self._syncs_each = True
         if found:
             self.checkpoint()
+        checkpoints.clear_failed_syncs(self.path)
         return OpenReport(self.was_clean, repairs, len(found))
-
-    def _check_meta_properties(self) -> bool:
-        """Whether the file had to be made: nobody used the directory before."""
-        path = self.path / checkpoints.META_PROPERTIES
-        found = checkpoints.read_properties(path)
-        if found is None:
-            self.cluster_id = self.cluster_id or checkpoints.encode_id(uuid4())
-            values = {
-                "node.id": str(self.node_id),
-                "directory.id": checkpoints.encode_id(uuid4()),
-                "version": "1",
-                "cluster.id": self.cluster_id,
-            }
-            checkpoints.write_properties(path, values)
-            return True
-        cluster_id = found.get("cluster.id", "")
-        if self.cluster_id and cluster_id != self.cluster_id:
-            wanted = f"{path} belongs to cluster {cluster_id!r}; use that id or another directory"
-            raise ConfigError("cluster.id", self.cluster_id, wanted)
-        node_id = found.get("node.id", str(self.node_id))
-        if node_id != str(self.node_id):
-            wanted = f"{path} belongs to node {node_id}; use that id or another directory"
-            raise ConfigError("node.id", self.node_id, wanted)
-        self.cluster_id = cluster_id
-        return False
 
     def _read_offsets(self, name: str, repairs: list[str]) -> dict[TopicPartition, int]:
         offsets, fault = checkpoints.read_offsets(self.path / name)
@@ -243,13 +222,13 @@ class LogDirectory:
             cleaner_offset=self._cleaner_offsets.get(name, 0),
             was_clean=self.was_clean,
             syncs=self._syncs_each,
+            rewrites=str(name) in self._failed_syncs,
             repairs=repairs,
         )
         is_new = not directory.is_dir()
         if is_new:
-            if name in self._deleted:
-                self._prepare_files()()
-                self._deleted.clear()
+            if self.is_remembered(name):
+                self.prepare_files()()
         else:
             self._check_topic_id(directory, topic_id)
         make = create_partition if is_new else open_partition
@@ -269,87 +248,139 @@ class LogDirectory:
                 f"not {checkpoints.encode_id(topic_id)}"
             )
 
+    def keep_producers_for(self, expiration_ms: int) -> None:
+        """From now on idempotent producers are forgotten after this much silence, in all logs."""
+        self.expire_producers_ms = expiration_ms
+        for log in self._logs.values():
+            log.producer_expiration_ms = expiration_ms
+
     def loaded(self) -> Iterable[PartitionLog]:
         return self._logs.values()
 
     def delete(self, topic: str, partition: int) -> None:
-        """Take the partition away at once; its files go now, or at the next start."""
+        """Take the partition away at once, with its files."""
         name = TopicPartition(topic, partition)
+        self.forget(name)
+        remove_renamed(rename_away(self.path, {name}), lambda: False)
+
+    def forget(self, name: TopicPartition) -> None:
+        """Let go of a partition that is deleted: nobody uses its directory any more."""
         log = self._logs.pop(name, None)
         if log is not None:
             log.discard()
             for segment in log.segments:
                 segment.file.close()
                 self._indexes.release(segment.index)
-            for _, cached in log.unsynced_files:
-                cached.close()
-        self._recovery_points.pop(name, None)
-        self._log_start_offsets.pop(name, None)
-        self._cleaner_offsets.pop(name, None)
-        self._deleted.add(name)
-        directory = self.path / str(name)
-        target = self.path / deleted_directory_name(str(name))
-        try:
-            directory.rename(target)
-        except FileNotFoundError:
-            return
-        except OSError as error:
-            raise StorageWriteError(directory, error) from error
-        with suppress(OSError):
-            sync_directory(self.path)
-        shutil.rmtree(target, ignore_errors=True)
+        noted = [
+            offsets.pop(name, None)
+            for offsets in (
+                self._high_watermarks,
+                self._recovery_points,
+                self._log_start_offsets,
+                self._cleaner_offsets,
+            )
+        ]
+        if any(offset is not None for offset in noted):
+            self._deleted[name] = self._checkpoints.prepared
+
+    def opened(self, name: TopicPartition) -> PartitionLog | None:
+        """The partition's log, if it was used by now."""
+        return self._logs.get(name)
+
+    def is_current(self, log: PartitionLog) -> bool:
+        """Whether the log is in use: its partition may be deleted, and be made again."""
+        return self._logs.get(TopicPartition(log.topic, log.partition)) is log
+
+    def is_remembered(self, name: TopicPartition) -> bool:
+        """Whether the checkpoint files may still have offsets of a deleted partition."""
+        return self._deleted.get(name, -1) >= self._checkpoints.written
+
+    def remembered_topics(self) -> set[str]:
+        """The topics of which `is_remembered` says so of some partition."""
+        return {name.topic for name in self._deleted if self.is_remembered(name)}
 
     # -- checkpoints and the end -----------------------------------------------------------
 
     def checkpoint(self) -> None:
         """Write how far each log is on disk, where it starts and where it ends."""
-        self.prepare_checkpoint()()
-        self._deleted.clear()
-
-    def prepare_checkpoint(self) -> Callable[[], None]:
-        """Note what a checkpoint says now; the returned function writes it, in any thread."""
         for log in self._logs.values():
             log.flush_indexes()
-        return self._prepare_files()
+        self.prepare_files()()
 
-    def _prepare_files(self) -> Callable[[], None]:
-        high_watermarks = dict(self._recovery_points)
-        for name, log in self._logs.items():
-            self._recovery_points[name] = log.recovery_point
-            high_watermarks[name] = log.log_end_offset
-            # Kafka lists only logs that start inside their first segment.
-            if log.log_start_offset > log.segments[0].base_offset:
-                self._log_start_offsets[name] = log.log_start_offset
-            else:
-                self._log_start_offsets.pop(name, None)
-            if log.cleaner_offset:
-                self._cleaner_offsets[name] = log.cleaner_offset
-            else:
-                self._cleaner_offsets.pop(name, None)
+    def note(self, log: PartitionLog) -> None:
+        """Note for the next checkpoint how far the log is; nothing when it was deleted."""
+        if not self.is_current(log):
+            return
+        name = TopicPartition(log.topic, log.partition)
+        self._recovery_points[name] = log.recovery_point
+        self._high_watermarks[name] = log.log_end_offset
+        # Kafka lists only logs that start inside their first segment.
+        if log.log_start_offset > log.segments[0].base_offset:
+            self._log_start_offsets[name] = log.log_start_offset
+        else:
+            self._log_start_offsets.pop(name, None)
+        if log.cleaner_offset:
+            self._cleaner_offsets[name] = log.cleaner_offset
+        else:
+            self._cleaner_offsets.pop(name, None)
+
+    def prepare_files(self) -> Callable[[], None]:
+        """Note every log; see `prepare_noted`."""
+        for log in self._logs.values():
+            self.note(log)
+        return self.prepare_noted()
+
+    def prepare_noted(self) -> Callable[[], None]:
+        """Return what writes all that was noted by now; it may run in any thread."""
+        self._deleted = {
+            name: number
+            for name, number in self._deleted.items()
+            if number >= self._checkpoints.written
+        }
         files = {
             checkpoints.RECOVERY_POINTS: dict(self._recovery_points),
             checkpoints.LOG_START_OFFSETS: dict(self._log_start_offsets),
-            checkpoints.HIGH_WATERMARKS: high_watermarks,
+            checkpoints.HIGH_WATERMARKS: dict(self._high_watermarks),
             checkpoints.CLEANER_OFFSETS: dict(self._cleaner_offsets),
         }
         return self._checkpoints.prepare(files)
 
     def close(self, now_ms: int) -> None:
-        """Stop cleanly: every file as Kafka would leave it and on disk, then the marker."""
+        """Stop cleanly: every file as Kafka would leave it and on disk, then the marker.
+
+        Where a sync failed, now or before, there is no marker: the next start reads the
+        logs behind their recovery points anew. The first failure is raised at the end.
+        """
         if self._lock is None:
             return
+        failures: list[HeadraceError] = []
         try:
-            changed = [log for log in self._logs.values() if log.needs_sync]
-            syncs_all = len(changed) >= _SYNC_ALL_FROM
-            for log in self._logs.values():
-                log.close(is_synced=not syncs_all)
+            logs = self._logs.values()
+            syncs_all = sum([log.needs_sync for log in logs]) >= _SYNC_ALL_FROM
+            before = {name: log.recovery_point for name, log in self._logs.items()}
+            for log in logs:
+                try:
+                    log.close(is_synced=not syncs_all)
+                except StorageWriteError as error:
+                    failures.append(error)
             if syncs_all:
-                os.sync()
-            self._prepare_files()()
-            try:
+                self._sync_all(before, failures)
+            is_proven = not failures and all([log.sync_failure is None for log in logs])
+            self.prepare_files()()
+            if is_proven:
                 checkpoints.write_clean_shutdown(self.path)
-            except OSError as error:
-                raise StorageWriteError(self.path, error) from error
+        except OSError as error:
+            failures.append(StorageWriteError(self.path, error))
         finally:
             self._logs.clear()
             self._release()
+        if failures:
+            raise failures[0]
+
+    def _sync_all(self, before: dict[TopicPartition, int], failures: list[HeadraceError]) -> None:
+        try:
+            sync_filesystem(self.path)
+        except OSError as error:
+            failures.append(StorageWriteError(self.path, error))
+            for name, log in self._logs.items():
+                log.recovery_point = before[name]

@@ -4,6 +4,7 @@ Invariant: a descriptor is closed when nothing refers to its `OpenFile` any more
 reader that holds one may go on after the cache let it go or the file was deleted.
 """
 
+import ctypes
 import os
 import resource
 from collections import deque
@@ -24,6 +25,10 @@ class OpenFile:
         self.path = path
         self.fd = os.open(path, flags | os.O_CLOEXEC, 0o644)
 
+    def sync(self) -> None:
+        """Make what was written to it survive a power cut."""
+        os.fdatasync(self.fd)
+
     def __del__(self) -> None:
         if self.fd >= 0:
             # Nothing can be done about a failing close here; data is synced by then.
@@ -31,13 +36,27 @@ class OpenFile:
                 os.close(self.fd)
 
 
+class NamedFile:
+    """A file or directory that is opened only while it is synced: there may be thousands."""
+
+    __slots__ = ("path",)
+
+    def __init__(self, path: Path) -> None:
+        self.path = path
+
+    def sync(self) -> None:
+        """As `OpenFile.sync`; a file that was deleted meanwhile needs none."""
+        with suppress(FileNotFoundError):
+            sync_file(self.path)
+
+
 class CachedFile:
     """A file that is open while it is used much; `get` opens it again otherwise."""
 
-    __slots__ = ("_cache", "file", "flags", "is_recent", "path")
+    __slots__ = ("cache", "file", "flags", "is_recent", "path")
 
     def __init__(self, cache: "FileCache", path: Path, flags: int) -> None:
-        self._cache = cache
+        self.cache = cache
         self.path = path
         self.flags = flags
         self.file: OpenFile | None = None
@@ -45,7 +64,7 @@ class CachedFile:
 
     def get(self) -> OpenFile:
         self.is_recent = True
-        return self.file or self._cache.admit(self)
+        return self.file or self.cache.admit(self)
 
     def close(self) -> None:
         """Give the descriptor up (readers that hold it keep it)."""
@@ -89,6 +108,15 @@ class FileCache:
                 files.append(candidate)
             else:
                 candidate.file = None
+
+
+def raise_open_files_limit() -> tuple[int, int]:
+    """Let the process open all the files it may, as Java's does; (limit before, limit now)."""
+    soft, hard = resource.getrlimit(resource.RLIMIT_NOFILE)
+    if soft != hard:
+        with suppress(OSError, ValueError):
+            resource.setrlimit(resource.RLIMIT_NOFILE, (hard, hard))
+    return soft, resource.getrlimit(resource.RLIMIT_NOFILE)[0]
 
 
 def default_open_files() -> int:
@@ -146,6 +174,21 @@ def sync_file(path: Path) -> None:
     fd = os.open(path, os.O_RDONLY | os.O_CLOEXEC)
     try:
         os.fdatasync(fd)
+    finally:
+        os.close(fd)
+
+
+def sync_filesystem(path: Path) -> None:
+    """Make all that was written to the filesystem of `path` survive a power cut, or raise.
+
+    syncfs(2), not sync(2): that one has no way to tell of a failure.
+    """
+    fd = os.open(path, os.O_RDONLY | os.O_CLOEXEC)
+    try:
+        libc = ctypes.CDLL(None, use_errno=True)
+        if libc.syncfs(fd) < 0:
+            number = ctypes.get_errno()
+            raise OSError(number, os.strerror(number), str(path))
     finally:
         os.close(fd)
 

@@ -4,8 +4,7 @@ Control records have no key of their own, and transactional ones may have been a
 neither ever supersedes anything.
 """
 
-from array import array
-from collections.abc import Callable
+from collections.abc import Callable, Iterator
 from typing import NamedTuple
 
 from headrace.errors import CorruptBatchError
@@ -35,22 +34,43 @@ class Source(NamedTuple):
     size: int
 
 
+# Keys are spread over this many tables. One table of a million keys takes 50 ms to grow and 80 to
+# free, and Python lets no other thread run meanwhile; these take about a millisecond each.
+_TABLES = 128
+
+
 class KeyMap:
     """Last offsets by key over the offsets [start, end)."""
 
     def __init__(self, start: int) -> None:
-        self.latest: dict[bytes, int] = {}
         self.start = self.end = start
+        self._tables: list[dict[bytes, int]] = [{} for _ in range(_TABLES)]
+        self._count = 0
         self._key_bytes = 0
+
+    def get(self, key: bytes, default: int) -> int:
+        """The last offset of the key."""
+        return self._tables[hash(key) % _TABLES].get(key, default)
+
+    def offsets(self) -> Iterator[int]:
+        """The offsets that stay, in no order."""
+        for table in self._tables:
+            yield from table.values()
+
+    def clear(self, take_turns: Callable[[], None]) -> None:
+        """Give the memory back; the map is of no use any more."""
+        for table in self._tables:
+            table.clear()
+            take_turns()
 
     def fill(self, sources: list[Source], max_bytes: int, on_batch: Callable[[], None]) -> None:
         """Take in the batches from `start` on; stop behind the one that fills `max_bytes`."""
-        latest = self.latest
+        tables = self._tables
 
         def visit(fields: tuple[int, ...], position: int, buffer: Buffer, at: int) -> None:
             if fields[0] < self.end:
                 return
-            if len(latest) * _KEY_OVERHEAD_BYTES + self._key_bytes >= max_bytes:
+            if self._count * _KEY_OVERHEAD_BYTES + self._key_bytes >= max_bytes:
                 raise _FullError
             on_batch()
             base_offset = fields[0]
@@ -60,9 +80,11 @@ class KeyMap:
             records, start = plain_records(fields, buffer, at)
             for delta, key in read_keys(records, fields[12], start):
                 if key is not None:
-                    if key not in latest:
+                    table = tables[hash(key) % _TABLES]
+                    if key not in table:
+                        self._count += 1
                         self._key_bytes += len(key)
-                    latest[key] = base_offset + delta
+                    table[key] = base_offset + delta
 
         try:
             for source in sources:
@@ -71,10 +93,6 @@ class KeyMap:
                     self.end = max(self.end, source.end_offset)
         except _FullError:
             return
-
-    def live_offsets(self) -> "array[int]":
-        """The offsets that stay, ascending."""
-        return array("q", sorted(self.latest.values()))
 
 
 class _FullError(Exception):

@@ -6,7 +6,7 @@ from itertools import pairwise
 from pathlib import Path
 from uuid import UUID
 
-from headrace.config import LogConfig
+from headrace.config import LONG_MAX, LogConfig
 from headrace.log import offset_index, recovery, rolling
 from headrace.log.checkpoints import write_partition_metadata
 from headrace.log.files import FileCache
@@ -15,7 +15,11 @@ from headrace.log.leader_epochs import LeaderEpochs
 from headrace.log.leftovers import clear_leftovers
 from headrace.log.names import LOG_SUFFIX, parse_segment_file
 from headrace.log.partition_log import PartitionLog
-from headrace.log.producer_rebuild import load_producers, remove_stray_snapshots
+from headrace.log.producer_rebuild import (
+    forget_silent,
+    load_producers,
+    remove_stray_snapshots,
+)
 from headrace.log.producer_snapshot import snapshot_offsets
 from headrace.log.producer_state import ProducerStates
 from headrace.log.scanner import scan_file
@@ -37,6 +41,7 @@ class Opening:
     cleaner_offset: int = 0
     was_clean: bool = True
     syncs: bool = True  # False: the caller syncs everything after recovery
+    rewrites: bool = False  # what is read must be written again: its last sync failed
     repairs: list[str] = field(default_factory=list)  # one sentence each; filled here
 
 
@@ -88,6 +93,9 @@ def open_partition(
     if fault := epochs.load():
         repairs.append(f"{directory / 'leader-epoch-checkpoint'}: ignored, {fault}")
     had_epochs = list(epochs.entries)
+    # Settings that were changed at run time are not known yet during a recovery: then nobody is
+    # forgotten before the first look at retention.
+    forget_after_ms = LONG_MAX
     first = recovery.first_to_recover(segments, opening.recovery_point)
     checked = segments[:-1] if opening.was_clean else segments[:first]
     for segment in checked:
@@ -98,9 +106,9 @@ def open_partition(
             segments,
             segments[-1].end_offset,
             opening.now_ms,
-            opening.producer_expiration_ms,
             repairs,
         )
+        forget_after_ms = opening.producer_expiration_ms
     else:
         producers = recovery.recover(
             directory,
@@ -109,8 +117,8 @@ def open_partition(
             epochs,
             is_compacted=config.is_compacted,
             now_ms=opening.now_ms,
-            expiration_ms=opening.producer_expiration_ms,
             syncs=opening.syncs,
+            rewrites=opening.rewrites,
             repairs=repairs,
         )
         opening.recovery_point = segments[-1].end_offset
@@ -119,7 +127,16 @@ def open_partition(
     if epochs.assign(0, segments[0].base_offset) or epochs.entries != had_epochs:
         epochs.write()
     return _build(
-        directory, topic, partition, topic_id, config, segments, producers, epochs, opening
+        directory,
+        topic,
+        partition,
+        topic_id,
+        config,
+        segments,
+        producers,
+        epochs,
+        opening,
+        forget_after_ms,
     )
 
 
@@ -133,9 +150,11 @@ def _build(
     producers: ProducerStates,
     epochs: LeaderEpochs,
     opening: Opening,
+    forget_after_ms: int = LONG_MAX,
 ) -> PartitionLog:
     end_offset = segments[-1].end_offset
     rolling.activate(segments[-1], config.segment_jitter_ms, config.segment_ms)
+    forget_silent(producers, opening.now_ms, forget_after_ms)
     return PartitionLog(
         directory,
         topic,

@@ -15,6 +15,7 @@ from pathlib import Path
 from headrace.log.files import write_all
 
 ENTRY_SIZE = 8
+_PIECE_ENTRIES = 16 * 1024
 _IS_LITTLE_ENDIAN = sys.byteorder == "little"
 
 
@@ -91,6 +92,16 @@ class OffsetIndex:
             self.is_loaded = True
         return fault
 
+    def replace(self, other: "OffsetIndex") -> None:
+        """Have the entries of `other`, which were all made anew; the next flush writes them."""
+        self.clear()
+        self.offsets, self.positions = other.offsets, other.positions
+
+    def take_over(self, other: "OffsetIndex") -> None:
+        """Have what `other` has loaded from the same file."""
+        self.offsets, self.positions = other.offsets, other.positions
+        self.written, self.is_loaded = other.written, True
+
     def unload(self) -> None:
         """Forget the entries; they are all in the file."""
         self.offsets, self.positions = array("i"), array("i")
@@ -137,11 +148,13 @@ def _find_fault(offsets: "array[int]", positions: "array[int]", log_size: int) -
         return None
     if offsets[0] < 0 or positions[0] < 0:
         return "its first entry is negative"
-    # Sorted and free of doubles is the same as increasing, and both are found natively.
+    # Sorted and free of doubles is the same as increasing, and both are found natively. A piece
+    # at a time: a thread that loads an index lets others have the interpreter in between.
     for name, values in (("offset", offsets), ("position", positions)):
-        listed = values.tolist()
-        if len(set(listed)) != len(listed) or sorted(listed) != listed:
-            return f"its entries do not increase by {name}"
+        for start in range(0, len(values), _PIECE_ENTRIES):
+            listed = values[start : start + _PIECE_ENTRIES + 1].tolist()
+            if len(set(listed)) != len(listed) or sorted(listed) != listed:
+                return f"its entries do not increase by {name}"
     if positions[-1] >= log_size:
         return f"its last entry points to byte {positions[-1]} of {log_size}"
     return None

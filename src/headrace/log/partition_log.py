@@ -5,6 +5,7 @@ file; whatever lies below it can be read, whatever was staged and not committed 
 A commit that fails leaves log, files and producer state as they were before it.
 """
 
+import errno
 from bisect import bisect_right
 from operator import attrgetter
 from pathlib import Path
@@ -12,21 +13,23 @@ from typing import NamedTuple
 from uuid import UUID
 
 from headrace.config import LogConfig
-from headrace.errors import (
-    InvalidTimestampError,
-    OffsetOutOfRangeError,
-    OutOfOrderSequenceError,
-    StorageWriteError,
-)
+from headrace.errors import OffsetOutOfRangeError, OutOfOrderSequenceError, StorageWriteError
 from headrace.log import producer_lookup, retention, rolling, time_lookup, truncation
 from headrace.log.access import BLOCKING, Access, NotReadyError
-from headrace.log.files import CachedFile, FileCache, OpenFile
+from headrace.log.files import FileCache, NamedFile, OpenFile
 from headrace.log.index_cache import IndexCache
 from headrace.log.leader_epochs import LeaderEpochs
 from headrace.log.producer_state import ProducerBatch, ProducerStates
 from headrace.log.segment import BatchFacts, Segment
 from headrace.log.segment_check import checked_end, load_index, locate
-from headrace.records.batch import NO_TIMESTAMP, BatchHeader, stamp, stamp_append_time
+from headrace.log.steps import run_here
+from headrace.records.batch import (
+    NO_TIMESTAMP,
+    BatchHeader,
+    crc_is_valid,
+    stamp,
+    stamp_append_time,
+)
 
 _MAX_HINTS = 16
 _OFFSET_BYTES = 8
@@ -59,7 +62,7 @@ class PartitionLog:
         "_staged_max_timestamp", "cleaner_offset", "directory", "doomed", "epochs", "files",
         "indexes", "leader_epoch", "log_end_offset", "log_start_offset", "partition",
         "producer_expiration_ms", "producers", "recovery_point", "segments", "snapshot_offset",
-        "topic", "topic_id", "unsynced_files",
+        "sync_failure", "topic", "topic_id", "unsynced_files",
     )  # fmt: skip
 
     def __init__(
@@ -96,8 +99,11 @@ class PartitionLog:
         self.producer_expiration_ms = producer_expiration_ms
         self.cleaner_offset = cleaner_offset  # compaction has been through all below it
         self.doomed: list[tuple[int, Path]] = []  # (when to remove it, renamed file)
-        # (offset, file): a sync up to `offset` must cover `file`. Kept by log.rolling.
-        self.unsynced_files: list[tuple[int, CachedFile]] = []
+        # A sync up to this offset must cover the file or directory. Kept by log.rolling.
+        self.unsynced_files: dict[Path, int] = {}
+        # Of the fdatasync that failed: what was written before it may be lost, so that the
+        # log takes no more until a restart has read it anew.
+        self.sync_failure: StorageWriteError | None = None
         self._staged: list[memoryview] = []
         self._facts: list[BatchFacts] = []
         self._staged_bytes = 0
@@ -128,31 +134,26 @@ class PartitionLog:
     def stage(self, batch: memoryview, header: BatchHeader, now_ms: int) -> AppendResult:
         """Give a checked batch its place and keep the view until `commit` or `discard`.
 
+        `header` is what `check_for_append` returned: its `max_timestamp` is that of the records.
         A duplicate stages nothing; its original may itself only be staged, so the answer
         must wait for the same commit.
         """
-        (_, _, _, _, _, attributes, delta, base_timestamp, max_timestamp,
+        (_, _, _, _, _, attributes, delta, _, max_timestamp,
          producer_id, epoch, sequence, _) = header  # fmt: skip
-        config = self._config
-        if config.is_log_append_time:
+        if self._config.is_log_append_time:
             append_time = max_timestamp = now_ms
         else:
             append_time = NO_TIMESTAMP
-            if (
-                max_timestamp > now_ms + config.timestamp_after_max_ms
-                or 0 <= base_timestamp < now_ms - config.timestamp_before_max_ms
-            ):
-                self._refuse_timestamp(base_timestamp, max_timestamp, now_ms)
         base_offset = self._next_offset
         producers = self.producers
         if producer_id >= 0:
             original = self._check_sequence(producer_id, epoch, sequence, delta)
             if original is not None:
                 if append_time >= 0:
-                    append_time = original.timestamp
+                    append_time = producer_lookup.timestamp_of(self, original)
                 return AppendResult(original.base_offset, original.last_offset, append_time, True)
             producers.stage(
-                producer_id, epoch, sequence, delta, base_offset, max_timestamp, attributes
+                producer_id, epoch, sequence, delta, base_offset, max_timestamp, attributes, now_ms
             )
         if append_time >= 0:
             stamp_append_time(batch, append_time)
@@ -168,12 +169,6 @@ class PartitionLog:
         # Past AppendResult's own constructor: this runs once for every batch there is.
         return _new_tuple(AppendResult, (base_offset, last_offset, append_time, False))
 
-    def _refuse_timestamp(self, base_timestamp: int, max_timestamp: int, now_ms: int) -> None:
-        earliest = now_ms - self._config.timestamp_before_max_ms
-        latest = now_ms + self._config.timestamp_after_max_ms
-        wrong = max_timestamp if max_timestamp > latest else base_timestamp
-        raise InvalidTimestampError(wrong, earliest, latest)
-
     def _check_sequence(
         self, producer_id: int, epoch: int, sequence: int, delta: int
     ) -> ProducerBatch | None:
@@ -184,6 +179,14 @@ class PartitionLog:
             if not producer_lookup.complete_entry(self, producer_id):
                 raise
             return self.producers.check(producer_id, epoch, sequence, delta)
+
+    def check_staged(self) -> None:
+        """For debugging: every staged batch still is what was checked, else none is written."""
+        for batch in self._staged:
+            if not crc_is_valid(batch):
+                self.discard()
+                reason = "invariant broken: a batch changed between its check and its write"
+                raise StorageWriteError(self.directory, OSError(errno.EFAULT, reason))
 
     def commit(self, now_ms: int) -> int:
         """Write all staged batches, all or none; the new log end offset.
@@ -303,11 +306,11 @@ class PartitionLog:
 
     def offset_for_time(self, timestamp_ms: int) -> tuple[int, int] | None:
         """(timestamp, offset) of the first record at or after `timestamp_ms`."""
-        return time_lookup.first_at_or_after(self, timestamp_ms)
+        return run_here(time_lookup.first_at_or_after(self, timestamp_ms))
 
     def offset_of_max_timestamp(self) -> tuple[int, int] | None:
         """(timestamp, offset) of the first record with the largest timestamp."""
-        return time_lookup.first_of_max_timestamp(self)
+        return run_here(time_lookup.first_of_max_timestamp(self))
 
     def end_offset_for_epoch(self, epoch: int) -> tuple[int, int]:
         """(epoch, end offset) of the largest epoch up to `epoch`; (-1, -1) if unknown."""
@@ -319,9 +322,14 @@ class PartitionLog:
         """Hide all below `offset` (-1: everything); the new log start offset."""
         return retention.delete_records(self, offset)
 
-    def enforce_retention(self, now_ms: int) -> int:
-        """Delete segments that are too old, too many or hidden; how many."""
-        return retention.enforce(self, now_ms)
+    def enforce_retention(
+        self, now_ms: int, remove: retention.RemoveFiles = retention.remove_files
+    ) -> int:
+        """Delete segments that are too old, too many or hidden; how many.
+
+        Files whose time has come are given to `remove`: unlinking large ones takes long.
+        """
+        return retention.enforce(self, now_ms, remove)
 
     def truncate(self, offset: int) -> None:
         """Cut the log so that nothing at or behind `offset` is left."""
@@ -331,8 +339,8 @@ class PartitionLog:
 
     # -- durability ------------------------------------------------------------------------
 
-    def unsynced(self) -> tuple[list[OpenFile], int]:
-        """The files whose fdatasync makes all below the returned offset survive a power cut.
+    def unsynced(self) -> tuple[list[OpenFile | NamedFile], int]:
+        """The files whose sync makes all below the returned offset survive a power cut.
 
         Directories are among them when files in them are new. Safe to sync in a thread.
         """
@@ -341,6 +349,11 @@ class PartitionLog:
     @property
     def needs_sync(self) -> bool:
         return self.log_end_offset > self.recovery_point or bool(self.unsynced_files)
+
+    @property
+    def has_unsynced_segments(self) -> bool:
+        """Whether a closed segment waits for its sync; Kafka begins one at every roll."""
+        return self.recovery_point < self.segments[-1].base_offset
 
     def mark_synced(self, offset: int) -> None:
         """What `unsynced` returned with this offset is on disk."""

@@ -1,9 +1,10 @@
 """Find a producer's earlier batches in the log itself.
 
-A snapshot holds each producer's last batch only, and a retry after a restart may be one
-of the four before it. The log still has them, close to its end.
+A snapshot holds each producer's last batch only, without its timestamp, and a retry after a
+restart may be one of the four before it. The log still has them, close to its end.
 """
 
+import os
 from typing import TYPE_CHECKING
 
 from headrace.errors import CorruptBatchError
@@ -11,7 +12,14 @@ from headrace.log.producer_state import REMEMBERED_BATCHES, ProducerBatch
 from headrace.log.scanner import scan_file
 from headrace.log.segment import Segment
 from headrace.log.segment_check import load_index
-from headrace.records.batch import CONTROL_BIT, MAX_SEQUENCE, Buffer
+from headrace.records.batch import (
+    CONTROL_BIT,
+    HEADER_SIZE,
+    MAX_SEQUENCE,
+    NO_TIMESTAMP,
+    Buffer,
+    peek_header,
+)
 
 if TYPE_CHECKING:
     from headrace.log.partition_log import PartitionLog
@@ -34,6 +42,23 @@ def complete_entry(log: "PartitionLog", producer_id: int) -> bool:
     completed = entry._replace(batches=(*found, *entry.batches), is_partial=False)
     log.producers.entries[producer_id] = completed
     return bool(found)
+
+
+def timestamp_of(log: "PartitionLog", batch: ProducerBatch) -> int:
+    """The largest timestamp of a batch; NO_TIMESTAMP when the log has it no more."""
+    if batch.timestamp >= 0:
+        return batch.timestamp
+    try:
+        found = log.find(batch.base_offset)
+    except CorruptBatchError:
+        return NO_TIMESTAMP
+    if found is None:
+        return NO_TIMESTAMP
+    segment, position = found
+    header = peek_header(os.pread(segment.file.get().fd, HEADER_SIZE, position))
+    if header is None or header.base_offset != batch.base_offset:
+        return NO_TIMESTAMP
+    return header.max_timestamp
 
 
 def _find_before(

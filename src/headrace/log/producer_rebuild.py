@@ -1,5 +1,6 @@
 """Bring producer state to an offset: the latest snapshot, then the batches behind it."""
 
+import time
 from collections.abc import Sequence
 from contextlib import suppress
 from pathlib import Path
@@ -20,14 +21,16 @@ def load_producers(
     segments: Sequence[Segment],
     offset: int,
     now_ms: int,
-    expiration_ms: int,
     repairs: list[str],
 ) -> tuple[ProducerStates, int]:
-    """(the producers' state at `offset`, the offset of the snapshot it began with)."""
+    """(the producers' state at `offset`, the offset of the snapshot it began with).
+
+    Producers found in the log count as heard of at `now_ms`.
+    """
     snapshot = load_latest_snapshot(directory, offset, repairs)
     start, entries = snapshot if snapshot is not None else (segments[0].base_offset, {})
     producers = ProducerStates(entries)
-    visit = replaying(producers, offset)
+    visit = replaying(producers, offset, now_ms)
     for segment in segments:
         if segment.end_offset <= start or segment.base_offset >= offset or not segment.size:
             continue
@@ -39,11 +42,15 @@ def load_producers(
                 position = locate(segment, start)
         fd = segment.file.get().fd
         scan_file(fd, position, segment.size, segment.base_offset, visit)
-    producers.expire(now_ms, expiration_ms)
     return producers, snapshot[0] if snapshot is not None else 0
 
 
-def replaying(producers: ProducerStates, end_offset: int) -> Visit:
+def forget_silent(producers: ProducerStates, now_ms: int, expiration_ms: int) -> None:
+    """Forget who was not heard of for `expiration_ms`, however the wall clock was set."""
+    producers.expire(now_ms, expiration_ms, time.monotonic_ns() // 1_000_000)
+
+
+def replaying(producers: ProducerStates, end_offset: int, now_ms: int) -> Visit:
     """A visitor that takes every batch below `end_offset` into `producers`."""
 
     def visit(fields: tuple[int, ...], position: int, buffer: Buffer, at: int) -> None:
@@ -55,7 +62,7 @@ def replaying(producers: ProducerStates, end_offset: int) -> Visit:
             with suppress(RecordError):
                 for record in iter_records(batch):
                     coordinator_epoch = decode_control(record).coordinator_epoch
-        producers.replay(fields, coordinator_epoch)
+        producers.replay(fields, coordinator_epoch, now_ms)
 
     return visit
 

@@ -1,6 +1,8 @@
 """Kafka's `.snapshot` files: each producer's last batch, as of one offset.
 
-Version i16 = 1, CRC-32C u32 of all behind it, count i32, then 46 bytes a producer.
+Version i16 = 1, CRC-32C u32 of all behind it, count i32, then 46 bytes a producer. The time in
+them is when the broker last heard of the producer; Kafka writes the largest timestamp of the
+last batch there, and does with ours what we do: it forgets the producer that long after.
 """
 
 import struct
@@ -12,7 +14,7 @@ from crc32c import crc32c
 from headrace.log.files import replace_file
 from headrace.log.names import SNAPSHOT_SUFFIX, parse_segment_file, segment_file
 from headrace.log.producer_state import NO_OFFSET, ProducerBatch, ProducerEntry
-from headrace.records.batch import NO_SEQUENCE
+from headrace.records.batch import NO_SEQUENCE, NO_TIMESTAMP
 
 _HEADER = struct.Struct(">hI")
 _COUNT = struct.Struct(">i")
@@ -28,7 +30,7 @@ def encode_snapshot(entries: dict[int, ProducerEntry]) -> bytes:
     body = [_COUNT.pack(len(entries))]
     for producer_id, entry in entries.items():
         batches = entry.batches
-        last = batches[-1] if batches else ProducerBatch(NO_SEQUENCE, NO_OFFSET, 0, -1)
+        last = batches[-1] if batches else ProducerBatch(NO_SEQUENCE, NO_OFFSET, 0, NO_TIMESTAMP)
         body.append(
             _ENTRY.pack(
                 producer_id,
@@ -36,7 +38,7 @@ def encode_snapshot(entries: dict[int, ProducerEntry]) -> bytes:
                 last.last_sequence,
                 last.last_offset,
                 last.offset_delta,
-                entry.last_timestamp,
+                entry.last_append_ms,
                 entry.coordinator_epoch,
                 entry.txn_first_offset,
             )
@@ -59,10 +61,10 @@ def decode_snapshot(data: bytes) -> dict[int, ProducerEntry]:
         raise SnapshotError(f"{len(data)} bytes do not hold {count} producers")
     entries: dict[int, ProducerEntry] = {}
     for fields in _ENTRY.iter_unpack(data[entries_at:]):
-        producer_id, epoch, sequence, offset, delta, timestamp, coordinator_epoch, first = fields
-        batches = (ProducerBatch(sequence, offset, delta, timestamp),) if offset >= 0 else ()
+        producer_id, epoch, sequence, offset, delta, append_ms, coordinator_epoch, first = fields
+        batches = (ProducerBatch(sequence, offset, delta, NO_TIMESTAMP),) if offset >= 0 else ()
         entries[producer_id] = ProducerEntry(
-            epoch, batches, timestamp, coordinator_epoch, first, is_partial=True
+            epoch, batches, append_ms, coordinator_epoch, first, is_partial=True
         )
     return entries
 

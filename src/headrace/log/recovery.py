@@ -8,7 +8,7 @@ Above the recovery point only a tail with nothing valid behind it is cut.
 import os
 from pathlib import Path
 
-from headrace.log.files import sync_directory, sync_file
+from headrace.log.files import pread_fully, sync_directory, sync_file, write_all
 from headrace.log.leader_epochs import LeaderEpochs
 from headrace.log.producer_rebuild import load_producers, replaying
 from headrace.log.producer_snapshot import write_snapshot
@@ -19,6 +19,7 @@ from headrace.log.segment_check import close_last_damage, examine_all
 from headrace.records.batch import Buffer
 
 _NO_LIMIT = 2**63 - 1
+_REWRITTEN_AT_ONCE_BYTES = 1024 * 1024
 
 
 def first_to_recover(segments: list[Segment], recovery_point: int) -> int:
@@ -37,17 +38,17 @@ def recover(
     *,
     is_compacted: bool,
     now_ms: int,
-    expiration_ms: int,
     syncs: bool,
+    rewrites: bool = False,
     repairs: list[str],
 ) -> ProducerStates:
     """Restore the invariant; `segments` may lose a last one that never held anything."""
     first = first_to_recover(segments, recovery_point)
     start = segments[first].base_offset
     producers, _ = load_producers(
-        directory, segments[:first] or segments[:1], start, 0, expiration_ms, repairs
+        directory, segments[:first] or segments[:1], start, now_ms, repairs
     )
-    replay = replaying(producers, _NO_LIMIT)
+    replay = replaying(producers, _NO_LIMIT, now_ms)
     good_ends: dict[int, int] = {}
 
     def visit(fields: tuple[int, ...], position: int, buffer: Buffer, at: int) -> None:
@@ -55,6 +56,9 @@ def recover(
             epochs.assign(fields[2], fields[0])
         replay(fields, position, buffer, at)
 
+    if rewrites:
+        for segment in segments[first:]:
+            _rewrite(segment)
     for segment in segments[first:]:
         if segment.base_offset > start:
             write_snapshot(directory, segment.base_offset, producers.entries)
@@ -71,8 +75,15 @@ def recover(
             _sync(segment)
     if syncs:
         sync_directory(directory)
-    producers.expire(now_ms, expiration_ms)
     return producers
+
+
+def _rewrite(segment: Segment) -> None:
+    """Write every byte again: after a failed sync the kernel thinks that the disk has them."""
+    fd = segment.file.get().fd
+    for position in range(0, segment.size, _REWRITTEN_AT_ONCE_BYTES):
+        size = min(_REWRITTEN_AT_ONCE_BYTES, segment.size - position)
+        write_all(fd, pread_fully(fd, size, position), position)
 
 
 def settle_tail(

@@ -4,12 +4,15 @@ Files are renamed first and removed after `file.delete.delay.ms`; a crash in bet
 leaves `.deleted` files, which the next open removes.
 """
 
+from collections.abc import Callable
 from contextlib import suppress
+from pathlib import Path
 from typing import TYPE_CHECKING
 
 from headrace.errors import OffsetOutOfRangeError, StorageWriteError
 from headrace.log import rolling
 from headrace.log.names import SNAPSHOT_SUFFIX, segment_file
+from headrace.log.producer_rebuild import forget_silent
 from headrace.log.segment import Segment
 from headrace.log.time_lookup import sure_max_timestamp
 
@@ -17,6 +20,8 @@ if TYPE_CHECKING:
     from headrace.log.partition_log import PartitionLog
 
 _TO_THE_END = -1
+
+RemoveFiles = Callable[[list[Path]], None]
 
 
 def delete_records(log: "PartitionLog", offset: int) -> int:
@@ -31,15 +36,27 @@ def delete_records(log: "PartitionLog", offset: int) -> int:
     return log.log_start_offset
 
 
-def enforce(log: "PartitionLog", now_ms: int) -> int:
-    """Delete what retention says; how many segments."""
-    _remove_doomed(log, now_ms)
-    log.producers.expire(now_ms, log.producer_expiration_ms)
-    deleted = _drop(log, _count_hidden(log), now_ms)
-    if log.config.is_deleting:
-        deleted += _drop(log, _count_oversized(log), now_ms)
-        deleted += _drop(log, _count_expired(log, now_ms), now_ms)
-    return deleted
+def enforce(log: "PartitionLog", now_ms: int, remove: RemoveFiles) -> int:
+    """Delete what retention says; how many segments. `remove` gets the files that are due."""
+    try:
+        forget_silent(log.producers, now_ms, log.producer_expiration_ms)
+        deleted = _drop(log, _count_hidden(log), now_ms)
+        if log.config.is_deleting:
+            deleted += _drop(log, _count_oversized(log), now_ms)
+            deleted += _drop(log, _count_expired(log, now_ms), now_ms)
+        return deleted
+    finally:
+        due = [path for due_ms, path in log.doomed if due_ms <= now_ms]
+        if due:
+            log.doomed = [(due_ms, path) for due_ms, path in log.doomed if due_ms > now_ms]
+            remove(due)
+
+
+def remove_files(paths: list[Path]) -> None:
+    """Remove files that retention has renamed; what cannot be removed goes at the next open."""
+    for path in paths:
+        with suppress(OSError):
+            path.unlink(missing_ok=True)
 
 
 def _count_hidden(log: "PartitionLog") -> int:
@@ -111,7 +128,6 @@ def _drop(log: "PartitionLog", count: int, now_ms: int) -> int:
         log.segments[:] = [s for s in log.segments if s.path.exists()] or log.segments
         log.forget_hints()
     _raise_start(log, log.segments[0].base_offset)
-    _remove_doomed(log, now_ms)
     return count
 
 
@@ -124,14 +140,3 @@ def _raise_start(log: "PartitionLog", offset: int) -> None:
         log.epochs.write()
     except OSError as error:
         raise StorageWriteError(log.directory, error) from error
-
-
-def _remove_doomed(log: "PartitionLog", now_ms: int) -> None:
-    left = []
-    for due_ms, path in log.doomed:
-        if due_ms <= now_ms:
-            with suppress(OSError):
-                path.unlink(missing_ok=True)
-        else:
-            left.append((due_ms, path))
-    log.doomed = left

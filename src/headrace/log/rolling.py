@@ -12,15 +12,14 @@ from typing import TYPE_CHECKING
 from headrace.errors import StorageWriteError
 from headrace.log import leader_epochs
 from headrace.log.checkpoints import PARTITION_METADATA
-from headrace.log.files import OpenFile
+from headrace.log.files import NamedFile, OpenFile
+from headrace.log.names import SNAPSHOT_SUFFIX, segment_file
 from headrace.log.producer_snapshot import write_snapshot
 from headrace.log.producer_state import ProducerEntry
 from headrace.log.segment import BatchFacts, Segment
 
 if TYPE_CHECKING:
     from headrace.log.partition_log import PartitionLog
-
-_DIRECTORY_FLAGS = os.O_RDONLY | os.O_DIRECTORY
 
 
 def append_rolling(
@@ -33,7 +32,8 @@ def append_rolling(
     first = log.segments[-1]
     mark = first.mark()
     count = len(log.segments)
-    unsynced_files = list(log.unsynced_files)
+    unsynced_files = dict(log.unsynced_files)
+    snapshot_offset = log.snapshot_offset
     next_offset = log.log_end_offset
     producers_staged = 0
     try:
@@ -49,8 +49,12 @@ def append_rolling(
     except OSError:
         for segment in log.segments[count:]:
             segment.remove_files()
+            if segment.base_offset > snapshot_offset:
+                # It holds batches that never were: other ones will have their offsets.
+                with suppress(OSError):
+                    segment_file(log.directory, segment.base_offset, SNAPSHOT_SUFFIX).unlink()
         del log.segments[count:]
-        log.unsynced_files = unsynced_files
+        log.unsynced_files, log.snapshot_offset = unsynced_files, snapshot_offset
         reactivate(first)
         first.reset(mark)
         raise
@@ -77,7 +81,7 @@ def roll(
     activate(segment, config.segment_jitter_ms, config.segment_ms)
     log.segments.append(segment)
     for path in (old.path, old.index.path, old.time_index.path):
-        log.unsynced_files.append((base_offset + 1, log.files.cached(path, os.O_RDONLY)))
+        log.unsynced_files[path] = base_offset + 1
     note_new_files(log, base_offset)
 
 
@@ -102,51 +106,46 @@ def take_snapshot(log: "PartitionLog", offset: int, entries: dict[int, ProducerE
     with suppress(OSError):
         path = write_snapshot(log.directory, offset, entries)
         log.snapshot_offset = offset
-        log.unsynced_files.append((offset + 1, log.files.cached(path, os.O_RDONLY)))
+        log.unsynced_files[path] = offset + 1
 
 
 def note_new_files(log: "PartitionLog", offset: int) -> None:
     """Files were created for data from `offset` on: the directory must be synced with it."""
-    directory = log.files.cached(log.directory, _DIRECTORY_FLAGS)
-    log.unsynced_files.append((offset + 1, directory))
+    log.unsynced_files[log.directory] = offset + 1
 
 
 def note_new_directory(log: "PartitionLog") -> None:
     """The partition's own directory is new: its parent and its small files count too."""
     offset = log.log_end_offset + 1
-    parent = log.files.cached(log.directory.parent, _DIRECTORY_FLAGS)
-    log.unsynced_files.append((offset, parent))
+    log.unsynced_files[log.directory.parent] = offset
     for name in (PARTITION_METADATA, leader_epochs.FILE_NAME):
-        file = log.files.cached(log.directory / name, os.O_RDONLY)
-        log.unsynced_files.append((offset, file))
+        log.unsynced_files[log.directory / name] = offset
     note_new_files(log, log.log_end_offset)
 
 
-def unsynced(log: "PartitionLog") -> list[OpenFile]:
-    """What must be synced for everything below the log end to be durable."""
-    files: list[OpenFile] = []
+def unsynced(log: "PartitionLog") -> list[OpenFile | NamedFile]:
+    """What must be synced for everything below the log end to be durable; opens nothing."""
+    files: list[OpenFile | NamedFile] = []
     if log.log_end_offset > log.recovery_point:
-        files.append(log.segments[-1].file.get())
-    for _, cached in log.unsynced_files:
-        # A segment that retention took meanwhile needs no sync any more.
-        with suppress(FileNotFoundError):
-            files.append(cached.get())
+        active = log.segments[-1]
+        files.append(active.file.file or NamedFile(active.path))
+    files += map(NamedFile, log.unsynced_files)
     return files
 
 
 def forget_synced(log: "PartitionLog", offset: int) -> None:
     """A sync that began at log end `offset` is done."""
-    kept = []
-    for needed, cached in log.unsynced_files:
-        if needed > offset:
-            kept.append((needed, cached))
-        else:
-            cached.close()
-    log.unsynced_files = kept
+    log.unsynced_files = {
+        path: needed for path, needed in log.unsynced_files.items() if needed > offset
+    }
 
 
 def close(log: "PartitionLog", *, is_synced: bool) -> None:
-    """Write indexes and snapshot, sync what is not synced, give descriptors up."""
+    """Write indexes and snapshot, sync what is not synced, give descriptors up.
+
+    After a failed sync nothing proves that the rest is on disk: the recovery point stays, so
+    that the next start reads all behind it anew.
+    """
     active = log.segments[-1]
     had_pending = active.index.has_pending or active.time_index.has_pending
     try:
@@ -161,9 +160,9 @@ def close(log: "PartitionLog", *, is_synced: bool) -> None:
         if is_synced:
             if had_pending:
                 for path in (active.index.path, active.time_index.path):
-                    log.unsynced_files.append((0, log.files.cached(path, os.O_RDONLY)))
+                    log.unsynced_files[path] = 0
             for file in unsynced(log):
-                os.fdatasync(file.fd)
+                file.sync()
     except OSError as error:
         raise StorageWriteError(log.directory, error) from error
     finally:
@@ -171,9 +170,9 @@ def close(log: "PartitionLog", *, is_synced: bool) -> None:
             segment.file.close()
             if segment.index.is_loaded and not segment.is_active:
                 log.indexes.release(segment.index)
-        for _, cached in log.unsynced_files:
-            cached.close()
-        log.unsynced_files = []
+        log.unsynced_files = {}
+    if log.sync_failure is not None:
+        return
     log.recovery_point = log.log_end_offset
     for _, path in log.doomed:
         path.unlink(missing_ok=True)

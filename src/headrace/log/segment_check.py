@@ -141,14 +141,14 @@ def _check(segment: Segment, position: int, limit: int, access: Access) -> int:
             if end > position:
                 break
             checked = stretch.scan_one(end)
-        mark_checked(segment, end, checked)
+        note_checked(segment, end, checked)
         end = checked
         if checked < stop:
             break
     return end
 
 
-def mark_checked(segment: Segment, start: int, end: int) -> None:
+def note_checked(segment: Segment, start: int, end: int) -> None:
     """The batches in [start, end) are good."""
     segment.examined.add(start, end)
     if segment.examined.end_of(0) >= segment.trusted_from:

@@ -8,12 +8,57 @@ import os
 import struct
 from bisect import bisect_right
 from pathlib import Path
+from typing import NamedTuple
 
 from headrace.log.files import write_all
+from headrace.records.find import find_disorder
 
 ENTRY = struct.Struct(">qi")
 ENTRY_SIZE = ENTRY.size
 NO_TIMESTAMP = -1
+
+
+class TimeEntries(NamedTuple):
+    """The entries in the first `size` bytes of an index file. Reads it; may do so in any thread."""
+
+    path: Path
+    size: int
+    is_checked: bool
+
+    def search(self, timestamp: int) -> tuple[int, str | None]:
+        """(relative offset of the last entry at or before `timestamp` or 0, None or a fault)."""
+        data = self._read()
+        fault = None if self.is_checked else self._find_fault(data)
+        if fault is not None:
+            return 0, fault
+        count = len(data) // ENTRY_SIZE
+        found = bisect_right(
+            range(count), timestamp, key=lambda i: ENTRY.unpack_from(data, i * ENTRY_SIZE)[0]
+        )
+        return (ENTRY.unpack_from(data, (found - 1) * ENTRY_SIZE)[1] if found else 0), None
+
+    def find_fault(self) -> str | None:
+        """Look at every entry; the fault when they do not increase."""
+        return None if self.is_checked else self._find_fault(self._read())
+
+    def _find_fault(self, data: bytes) -> str | None:
+        if len(data) < self.size:
+            return f"it has {len(data)} of {self.size} bytes"
+        wrong = find_disorder(data)
+        if wrong < 0:
+            return None
+        return f"its entries do not increase at {ENTRY.unpack_from(data, wrong * ENTRY_SIZE)}"
+
+    def _read(self) -> bytes:
+        try:
+            return self.path.read_bytes()[: self.size] if self.size else b""
+        except FileNotFoundError:
+            return b""
+
+
+def pack_entries(entries: list[tuple[int, int]]) -> bytes:
+    """Entries as they lie in the file."""
+    return b"".join([ENTRY.pack(*entry) for entry in entries])
 
 
 class TimeIndex:
@@ -69,44 +114,36 @@ class TimeIndex:
 
         The batch that holds the offset may itself be older.
         """
+        found = self.lookup_pending(timestamp)
+        if found is None:
+            found, _ = self.in_file().search(timestamp)
+        return self.base_offset + found
+
+    def lookup_pending(self, timestamp: int) -> int | None:
+        """As `lookup`, but relative, and None when only the file can tell."""
         pending = self.pending
         if pending and pending[0][0] <= timestamp:
-            found = bisect_right(pending, (timestamp, 2**31)) - 1
-            return self.base_offset + pending[found][1]
-        data = self._read()
-        count = len(data) // ENTRY_SIZE
-        found = bisect_right(
-            range(count), timestamp, key=lambda i: ENTRY.unpack_from(data, i * ENTRY_SIZE)[0]
-        )
-        if not found:
-            return self.base_offset
-        relative: int = ENTRY.unpack_from(data, (found - 1) * ENTRY_SIZE)[1]
-        return self.base_offset + relative
+            return pending[bisect_right(pending, (timestamp, 2**31)) - 1][1]
+        return None if self.count > len(pending) else 0
 
     def find_fault(self) -> str | None:
         """Look at every entry of the file, once; the fault when they do not increase."""
-        if self.is_checked:
-            return None
-        data = self._read()
-        last_timestamp, last_offset = NO_TIMESTAMP, -1
-        for timestamp, relative in ENTRY.iter_unpack(data):
-            if timestamp <= last_timestamp or relative <= last_offset:
-                return f"its entries do not increase at ({timestamp}, {relative})"
-            last_timestamp, last_offset = timestamp, relative
-        self.is_checked = True
-        return None
+        fault = self.in_file().find_fault()
+        self.is_checked = self.is_checked or fault is None
+        return fault
 
-    def _read(self) -> bytes:
+    def in_file(self) -> "TimeEntries":
+        """The entries that are in the file now, for any thread to look at."""
         written = (self.count - len(self.pending)) * ENTRY_SIZE
-        return self.path.read_bytes()[:written] if written else b""
+        return TimeEntries(self.path, written, self.is_checked)
 
-    def flush(self) -> None:
-        """Bring the file to exactly the entries known."""
+    def flush(self, packed: bytes | None = None) -> None:
+        """Bring the file to exactly the entries known; `packed` are those pending."""
         pending = self.pending
         written = (self.count - len(pending)) * ENTRY_SIZE
         fd = os.open(self.path, os.O_WRONLY | os.O_CREAT | os.O_CLOEXEC, 0o644)
         try:
-            write_all(fd, b"".join([ENTRY.pack(*entry) for entry in pending]), written)
+            write_all(fd, pack_entries(pending) if packed is None else packed, written)
             os.ftruncate(fd, self.count * ENTRY_SIZE)
         finally:
             os.close(fd)
@@ -125,6 +162,12 @@ class TimeIndex:
         self.last_timestamp = NO_TIMESTAMP
         self.last_offset = self.base_offset
         self.is_checked = True
+
+    def replace(self, other: "TimeIndex") -> None:
+        """Have the entries of `other`, which were all made anew; the next flush writes them."""
+        self.clear()
+        self.pending, self.count = other.pending, other.count
+        self.last_timestamp, self.last_offset = other.last_timestamp, other.last_offset
 
     def truncate(self, count: int, last_timestamp: int, last_offset: int) -> None:
         """Keep the first `count` entries, the last of which is given."""

@@ -1,51 +1,64 @@
-"""From a time to an offset: the time index leads near, then batch headers decide."""
+"""From a time to an offset: the time index leads near, then batches decide.
 
-import os
-from collections.abc import Iterator
+A lookup is a sequence of `Steps`: indexes are asked on the log's own thread, files are read,
+checked and decompressed by jobs that may run in another.
+"""
+
+from bisect import bisect_right
+from functools import partial
 from typing import TYPE_CHECKING
 
 from headrace.errors import CorruptBatchError
+from headrace.log.examining import SegmentChangedError, Watch, examine
+from headrace.log.offset_index import OffsetIndex
 from headrace.log.segment import Segment
-from headrace.log.segment_check import checked_end, examine_all, locate
-from headrace.records.batch import HEADER, HEADER_SIZE, LENGTH_PREFIX_SIZE
-from headrace.records.record import iter_records
+from headrace.log.segment_check import note_checked
+from headrace.log.steps import Steps, job, run_here
+from headrace.log.time_walk import Goal, Ground, Walk
 
 if TYPE_CHECKING:
     from headrace.log.partition_log import PartitionLog
 
-_STEP_BYTES = 64 * 1024
+Found = tuple[int, int]  # timestamp, offset
 
 
-def first_at_or_after(log: "PartitionLog", timestamp_ms: int) -> tuple[int, int] | None:
+def first_at_or_after(log: "PartitionLog", timestamp_ms: int) -> Steps[Found | None]:
     """(timestamp, offset) of the first record at or after `timestamp_ms`."""
-    for segment in _visible_segments(log):
-        if sure_max_timestamp(segment) < timestamp_ms:
+    while True:
+        try:
+            for segment in _visible_segments(log):
+                newest = yield from _sure_max_timestamp(log.segments, segment)
+                if newest < timestamp_ms:
+                    continue
+                found = yield from _first_in(log, segment, timestamp_ms)
+                if found is not None:
+                    return found
+        except SegmentChangedError:
             continue
-        found = _first_in(segment, timestamp_ms, log.log_start_offset)
-        if found is not None:
-            return found
-    return None
+        return None
 
 
-def first_of_max_timestamp(log: "PartitionLog") -> tuple[int, int] | None:
+def first_of_max_timestamp(log: "PartitionLog") -> Steps[Found | None]:
     """(timestamp, offset) of the first record with the largest timestamp in the log."""
-    best: tuple[int, int] | None = None
-    segments = _visible_segments(log)
-    for segment in sorted(segments, key=lambda s: (-sure_max_timestamp(s), s.base_offset)):
-        if segment.max_timestamp < 0 or (best and segment.max_timestamp <= best[0]):
+    while True:
+        try:
+            return (yield from _first_of_max_timestamp(log))
+        except SegmentChangedError:
+            continue
+
+
+def prepare_retention(log: "PartitionLog", now_ms: int) -> Steps[None]:
+    """Look into the segments that seem to be too old, so that `retention.enforce` need not."""
+    limit = log.config.retention_ms
+    if limit is None or not log.config.is_deleting:
+        return
+    for segment in tuple(log.segments):
+        if segment.max_timestamp >= now_ms - limit:
             break
-        found = _first_in(segment, segment.max_timestamp, log.log_start_offset)
-        if found is None:
-            # Its maximum lies below the log start offset: look at what is left of it.
-            found = _max_in(segment, log.log_start_offset)
-        if found and (best is None or found[0] > best[0]):
-            best = found
-    return best
-
-
-def _visible_segments(log: "PartitionLog") -> list[Segment]:
-    start = log.log_start_offset
-    return [segment for segment in log.segments if segment.size and segment.end_offset > start]
+        try:
+            yield from _sure_max_timestamp(log.segments, segment)
+        except SegmentChangedError:
+            break
 
 
 def sure_max_timestamp(segment: Segment) -> int:
@@ -54,64 +67,138 @@ def sure_max_timestamp(segment: Segment) -> int:
     A time index that lost its end would make the segment look older than it is, and
     retention would delete what must stay. Looked at once; the index leads near the end.
     """
+    while True:
+        try:
+            return run_here(_sure_max_timestamp(None, segment))
+        except SegmentChangedError:
+            continue
+
+
+def _visible_segments(log: "PartitionLog") -> list[Segment]:
+    start = log.log_start_offset
+    return [segment for segment in log.segments if segment.size and segment.end_offset > start]
+
+
+def _first_of_max_timestamp(log: "PartitionLog") -> Steps[Found | None]:
+    segments = _visible_segments(log)
+    for segment in segments:
+        yield from _sure_max_timestamp(log.segments, segment)
+    best: Found | None = None
+    for segment in sorted(segments, key=lambda s: (-s.max_timestamp, s.base_offset)):
+        newest = segment.max_timestamp
+        if newest < 0 or (best and newest <= best[0]):
+            break
+        found = yield from _first_in(log, segment, newest)
+        if found is None:
+            # Its maximum lies below the log start offset: look at what is left of it.
+            start = log.log_start_offset
+            walk = yield from _walk(log.segments, segment, Goal.NEWEST, start, start_offset=start)
+            found = walk.found
+        if found and (best is None or found[0] > best[0]):
+            best = found
+    return best
+
+
+def _sure_max_timestamp(segments: list[Segment] | None, segment: Segment) -> Steps[int]:
     if not segment.is_max_sure:
-        start = _position_of(segment, segment.max_timestamp_offset)
-        newest = max((fields[8] for _, fields in _headers(segment, start)), default=-1)
-        if newest != segment.max_timestamp and not segment.is_max_sure:
-            examine_all(segment)
-            segment.try_flush_indexes()
-        segment.is_max_sure = True
+        expected = segment.max_timestamp
+        begin = segment.max_timestamp_offset
+        walk = yield from _walk(segments, segment, Goal.NEWEST_HEADER, begin)
+        if walk.newest == expected:
+            segment.is_max_sure = True
+        elif not segment.is_max_sure:
+            yield from examine(segment, Watch(segments, segment))
     return segment.max_timestamp
 
 
-def _position_of(segment: Segment, offset: int) -> int:
-    """Where to begin reading headers so that none at or behind `offset` is missed."""
-    try:
-        return locate(segment, offset)
-    except CorruptBatchError:
-        return 0
+def _first_in(log: "PartitionLog", segment: Segment, timestamp_ms: int) -> Steps[Found | None]:
+    offset = yield from _look_up_time(log.segments, segment, timestamp_ms)
+    start_offset = log.log_start_offset
+    walk = yield from _walk(
+        log.segments,
+        segment,
+        Goal.FIRST,
+        max(offset, start_offset),
+        timestamp=timestamp_ms,
+        start_offset=start_offset,
+    )
+    return walk.found
 
 
-def _first_in(segment: Segment, timestamp_ms: int, start_offset: int) -> tuple[int, int] | None:
-    if segment.time_index.find_fault() is not None:
-        examine_all(segment)
-        segment.try_flush_indexes()
-    offset = max(segment.time_index.lookup(timestamp_ms), start_offset)
-    for position, fields in _headers(segment, _position_of(segment, offset)):
-        if fields[8] < timestamp_ms:
-            continue
-        size = fields[1] + LENGTH_PREFIX_SIZE
-        batch = os.pread(segment.file.get().fd, size, position)
-        for record in iter_records(batch):
-            if record.timestamp >= timestamp_ms and record.offset >= start_offset:
-                return record.timestamp, record.offset
-    return None
+def _look_up_time(segments: list[Segment], segment: Segment, timestamp_ms: int) -> Steps[int]:
+    """An offset such that every batch of the segment before it is older."""
+    index = segment.time_index
+    relative = index.lookup_pending(timestamp_ms)
+    if relative is None:
+        watch = Watch(segments, segment)
+        relative, fault = yield from job(partial(index.in_file().search, timestamp_ms))
+        watch.check()
+        if fault is not None:
+            yield from examine(segment, watch)
+            raise SegmentChangedError
+        index.is_checked = True
+    return segment.base_offset + relative
 
 
-def _max_in(segment: Segment, start_offset: int) -> tuple[int, int] | None:
-    timestamps = [fields[8] for _, fields in _headers(segment, _position_of(segment, start_offset))]
-    for timestamp in sorted(set(timestamps), reverse=True):
-        if timestamp < 0:
-            break
-        found = _first_in(segment, timestamp, start_offset)
-        if found is not None:
-            return found
-    return None
+def _walk(
+    segments: list[Segment] | None,
+    segment: Segment,
+    goal: Goal,
+    offset: int,
+    *,
+    timestamp: int = 0,
+    start_offset: int = 0,
+) -> Steps[Walk]:
+    """Walk from the batch that holds `offset`, or one before it, as far as the goal takes."""
+    yield from _load_index(segments, segment)
+    watch = Watch(segments, segment)
+    index = segment.index
+    found = bisect_right(index.offsets, offset - index.base_offset)
+    position = index.positions[found - 1] if found else 0
+    is_trusted = segment.trusted_from == 0
+    walk = Walk(
+        Ground(
+            segment.file.get(),
+            segment.base_offset,
+            segment.end_offset,
+            segment.size,
+            segment.trusted_from,
+            tuple((damage.start, damage.end) for damage in segment.damages),
+        ),
+        goal,
+        position,
+        timestamp=timestamp,
+        start_offset=start_offset,
+        entry_offset=None
+        if is_trusted or not found
+        else index.offsets[found - 1] + index.base_offset,
+    )
+    while not walk.is_done:
+        yield from job(walk.go)
+        watch.check()
+        for start, end in walk.checked:
+            note_checked(segment, start, end)
+    if walk.fault is not None:
+        if is_trusted:
+            raise CorruptBatchError(segment.path, *walk.fault)
+        yield from examine(segment, watch)
+        raise SegmentChangedError
+    return walk
 
 
-def _headers(segment: Segment, position: int) -> Iterator[tuple[int, tuple[int, ...]]]:
-    """(position, header fields) of the good batches from `position` to the end."""
-    while position < segment.size:
-        try:
-            end = checked_end(segment, position, position + _STEP_BYTES)
-        except CorruptBatchError:
-            ends = [damage.end for damage in segment.damages if damage.start == position]
-            position = ends[0] if ends else segment.size
-            continue
-        data = os.pread(segment.file.get().fd, end - position, position)
-        at = 0
-        while at + HEADER_SIZE <= len(data):
-            fields = HEADER.unpack_from(data, at)
-            yield position + at, fields
-            at += fields[1] + LENGTH_PREFIX_SIZE
-        position = end
+def _load_index(segments: list[Segment] | None, segment: Segment) -> Steps[None]:
+    index = segment.index
+    if index.is_loaded:
+        return
+    watch = Watch(segments, segment)
+    loaded = OffsetIndex(index.path, index.base_offset)
+    fault = yield from job(partial(loaded.load, segment.size))
+    watch.check()
+    if index.is_loaded:
+        return
+    if fault is not None:
+        yield from examine(segment, watch)
+        raise SegmentChangedError
+    index.take_over(loaded)
+    if not segment.is_active:
+        segment.indexes.admit(index)

@@ -51,10 +51,14 @@ def _truncate(log: "PartitionLog", offset: int) -> None:
     log.epochs.assign(log.leader_epoch, end)
     log.epochs.write()
     remove_stray_snapshots(log.directory, segments, end)
-    # Time 0 expires nobody: who was known before the cut stays known.
-    log.producers, log.snapshot_offset = load_producers(
-        log.directory, segments, end, 0, log.producer_expiration_ms, []
-    )
+    # Who was known before the cut stays known, and was last heard of when it was.
+    known = log.producers.entries
+    rebuilt, log.snapshot_offset = load_producers(log.directory, segments, end, 0, [])
+    log.producers.entries = {
+        producer_id: entry._replace(last_append_ms=known[producer_id].last_append_ms)
+        for producer_id, entry in rebuilt.entries.items()
+        if producer_id in known
+    }
     rolling.note_new_files(log, end)
 
 

@@ -27,7 +27,7 @@ from headrace.log.segment_check import (
     FaultFoundError,
     Stretch,
     examine_all,
-    mark_checked,
+    note_checked,
 )
 from headrace.records.batch import Buffer
 
@@ -149,7 +149,7 @@ class _Checking:
         segment = self._segment
         if result is None:
             return _Examining(segment)
-        mark_checked(segment, self._position, min(result, segment.trusted_from))
+        note_checked(segment, self._position, min(result, segment.trusted_from))
         return None
 
 

@@ -30,6 +30,9 @@ DEFAULT_MAX_ROWS_PER_BATCH = 500_000
 _CONSUMER = {
     "kafka.max.poll.records": "20000",
     "kafka.max.partition.fetch.bytes": str(4 * 1024 * 1024),
+    # Behind the last record of its range the consumer at once asks for more, which is not there
+    # yet; the question for the bounds waits behind that one. Nobody is asked between batches.
+    "kafka.fetch.max.wait.ms": "50",
 }
 FAIL, GO_ON = "fail", "go-on"
 

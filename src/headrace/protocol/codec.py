@@ -22,8 +22,16 @@ def decode_request(api_key: int, version: int, newest: int, payload: bytes, offs
     return _request_reader(api_key, version, newest)(Cursor(payload, offset))
 
 
+class Encoded(bytes):
+    """The body of an answer whose handler has written it already, in the version asked for."""
+
+    __slots__ = ()
+
+
 def encode_response(api_key: int, version: int, response: Any) -> bytes:
     """Write `response`, an object of the newest type, as `version` has it."""
+    if type(response) is Encoded:
+        return response
     out = bytearray()
     _response_writer(api_key, version)(out, response)
     return bytes(out)

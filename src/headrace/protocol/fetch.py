@@ -10,7 +10,7 @@ from collections.abc import Generator
 from struct import Struct
 from typing import ClassVar, NamedTuple
 
-from headrace.errors import WireError
+from headrace.errors import TooManyElementsError, WireError
 from headrace.protocol.headers import RESPONSE_START
 from headrace.protocol.primitives import (
     INT32,
@@ -43,14 +43,6 @@ _PARTITION_OF_VERSION = [
     _PARTITION[max((start for start in _PARTITION if start <= version), default=4)]
     for version in range(19)
 ]
-
-
-class TooManyElementsError(WireError):
-    """A request that names more than it can mean; refused before it is read to its end."""
-
-    def __init__(self, count: int, limit: int) -> None:
-        super().__init__(f"{count} topics and partitions in one request; {limit} are allowed")
-        self.count, self.limit = count, limit
 
 
 class FetchPartition(NamedTuple):

@@ -1,6 +1,7 @@
 """Produce (0), v3-13, by hand: requests are read in place, batches are never copied.
 
 v5   log_start_offset in the answer
+v7   zstd may be used
 v8   record errors and an error message in the answer
 v9   flexible encoding
 v13  topics by id (KIP-516)
@@ -8,10 +9,13 @@ v13  topics by id (KIP-516)
 v10 to v12 differ only in tagged fields and in what transactions may do.
 """
 
+from collections.abc import Sequence
+from itertools import groupby
+from operator import itemgetter
 from struct import Struct
 from typing import NamedTuple
 
-from headrace.errors import WireError
+from headrace.errors import TooManyElementsError, WireError
 from headrace.protocol.headers import RESPONSE_START
 from headrace.protocol.primitives import (
     INT32,
@@ -26,6 +30,9 @@ from headrace.protocol.primitives import (
     write_string,
 )
 
+ZSTD_FROM = 7
+# Java's producer fits at most 15,000 of the smallest batches into its largest request.
+MAX_PARTITIONS = 20_000
 FLEXIBLE_FROM = 9
 TOPIC_IDS_FROM = 13
 _ID_SIZE = 16
@@ -56,7 +63,7 @@ class ProduceRequest(NamedTuple):
 
 
 class PartitionResult(NamedTuple):
-    """What became of one partition's batch."""
+    """What became of one partition's batch. `record_errors`: (index in the batch, why)."""
 
     partition: int
     error_code: int = 0
@@ -64,7 +71,7 @@ class PartitionResult(NamedTuple):
     log_append_time: int = -1
     log_start_offset: int = -1
     error_message: str | None = None
-    record_index: int = -1
+    record_errors: Sequence[tuple[int, str]] = ()
 
 
 def read_request(buffer: Buffer, position: int, end: int, version: int) -> ProduceRequest:
@@ -75,10 +82,14 @@ def read_request(buffer: Buffer, position: int, end: int, version: int) -> Produ
     timeout_ms, position = read_int32(buffer, position, end)
     topic_count, position = read_array_length(buffer, position, end, is_compact=is_flexible)
     topics: list[tuple[bytes, list[PartitionSpan]]] = []
+    left = 2 * MAX_PARTITIONS  # of topics and partitions together
     for _ in range(topic_count):
         topic, position = _read_topic(buffer, position, end, version)
         partitions: list[PartitionSpan] = []
         count, position = read_array_length(buffer, position, end, is_compact=is_flexible)
+        left -= 1 + count
+        if left < 0:
+            raise TooManyElementsError(2 * MAX_PARTITIONS - left, 2 * MAX_PARTITIONS)
         for _ in range(count):
             index, position = read_int32(buffer, position, end)
             start, position = read_span(buffer, position, end, is_compact=is_flexible)
@@ -144,13 +155,21 @@ def _write_result(out: bytearray, version: int, result: PartitionResult) -> None
     if result.error_message is None:
         out += NO_ERRORS_V9 if is_flexible else NO_ERRORS_V8
     else:
-        message = write_string(result.error_message.encode(), is_compact=is_flexible)
-        has_record = result.record_index >= 0
-        out += write_array_length(int(has_record), is_compact=is_flexible)
-        if has_record:
-            out += INT32.pack(result.record_index) + message
-            if is_flexible:
-                out += b"\0"
-        out += message
+        _write_record_errors(out, result.record_errors, is_flexible)
+        out += write_string(result.error_message.encode(), is_compact=is_flexible)
     if is_flexible:
         out += b"\0"
+
+
+def _write_record_errors(
+    out: bytearray, errors: Sequence[tuple[int, str]], is_flexible: bool
+) -> None:
+    """There may be thousands, and they have few reasons: each is encoded once."""
+    out += write_array_length(len(errors), is_compact=is_flexible)
+    encoded: dict[str, bytes] = {}
+    for why, alike in groupby(errors, key=itemgetter(1)):
+        reason = encoded.get(why)
+        if reason is None:
+            reason = write_string(why.encode(), is_compact=is_flexible)
+            reason = encoded[why] = reason + b"\0" if is_flexible else reason
+        out += reason.join([INT32.pack(index) for index, _ in alike]) + reason

@@ -9,9 +9,15 @@
 #include <stdint.h>
 
 #include "_scan_crc.h"
+#include "_scan_find.h"
 #include "_scan_walk.h"
 
-enum { CORRUPT = 0, INVALID = 1 };
+/* What a check found, as Python is told: (kind, what). */
+enum { CORRUPT = 0, INVALID = 1, BAD_RECORDS = 2, MAX_TIMESTAMP = 3 };
+
+/* Buffers from this size on are read without the GIL: what takes a worker thread this long must
+ * not hold the event loop, and for fewer bytes giving the GIL away costs more than it frees. */
+enum { GIL_FREE_BYTES = 64 * 1024 };
 
 enum {
     LENGTH_AT = 8,
@@ -20,12 +26,15 @@ enum {
     CHECKSUM_START = 21,
     ATTRIBUTES_AT = 21,
     LAST_OFFSET_DELTA_AT = 23,
+    BASE_TIMESTAMP_AT = 27,
+    MAX_TIMESTAMP_AT = 35,
     COUNT_AT = 57,
     HEADER_SIZE = 61,
     LENGTH_PREFIX_SIZE = 12,
     MIN_BATCH_LENGTH = HEADER_SIZE - LENGTH_PREFIX_SIZE,
     CURRENT_MAGIC = 2,
     CODEC_MASK = 0x07,
+    LOG_APPEND_TIME_BIT = 0x08,
     CONTROL_BIT = 0x20,
     RESERVED_ATTRIBUTES = 0xFF80,
 };
@@ -65,8 +74,7 @@ check_crc(const uint8_t *batch, Py_ssize_t size, Sentence sentence)
 
 /* 0 when the bytes are one batch that a producer may append; *kind says what a fault is. */
 static int
-check_one_batch(const uint8_t *batch, Py_ssize_t size, int needs_keys, int *kind,
-                Sentence sentence)
+check_one_batch(const uint8_t *batch, Py_ssize_t size, Walk *walk, int *kind, Sentence sentence)
 {
     *kind = INVALID;
     if (size == 0)
@@ -96,9 +104,13 @@ check_one_batch(const uint8_t *batch, Py_ssize_t size, int needs_keys, int *kind
     if (count != offsets)
         return fault(sentence, "the batch counts %d records over %lld offsets", count,
                      (long long)offsets);
+    /* Compressed records are walked when they have been decompressed. */
+    walk->max_timestamp = read_i64(batch + MAX_TIMESTAMP_AT);
     if (attributes & CODEC_MASK)
         return 0;
-    return walk_records(batch + HEADER_SIZE, batch + size, count, needs_keys, sentence);
+    walk->claims_append_time = (attributes & LOG_APPEND_TIME_BIT) != 0;
+    walk->base_timestamp = read_i64(batch + BASE_TIMESTAMP_AT);
+    return walk_records(batch + HEADER_SIZE, batch + size, count, walk, sentence);
 }
 
 /* Whether a header could be one, before the price of a checksum is paid. */
@@ -144,22 +156,92 @@ scan_crc32c(PyObject *Py_UNUSED(module), PyObject *buffer)
     return PyLong_FromUnsignedLong(crc);
 }
 
+static PyThreadState *
+leave_gil(Py_ssize_t size)
+{
+    return size >= GIL_FREE_BYTES ? PyEval_SaveThread() : NULL;
+}
+
+static void
+retake_gil(PyThreadState *state)
+{
+    if (state != NULL)
+        PyEval_RestoreThread(state);
+}
+
+/* Takes a number of any size as the nearest one of 64 bits; 0 with an exception set. */
+static int
+take_timestamp(PyObject *argument, int64_t *timestamp)
+{
+    int overflow;
+    *timestamp = PyLong_AsLongLongAndOverflow(argument, &overflow);
+    if (overflow != 0)
+        *timestamp = overflow > 0 ? INT64_MAX : INT64_MIN;
+    return overflow != 0 || *timestamp != -1 || !PyErr_Occurred();
+}
+
+/* Takes (needs keys, earliest, latest) from the arguments; 0 with an exception set. */
+static int
+take_rules(PyObject *const *arguments, Walk *walk)
+{
+    int needs_keys = PyObject_IsTrue(arguments[0]);
+    walk->min_key_length = needs_keys ? 0 : -1;
+    return needs_keys >= 0 && take_timestamp(arguments[1], &walk->earliest) &&
+           take_timestamp(arguments[2], &walk->latest);
+}
+
+/* (BAD_RECORDS, (keyless, wrong times, [(index, kind, timestamp), ...])) */
+static PyObject *
+describe_faults(const Walk *walk)
+{
+    PyObject *listed = PyList_New(walk->listed_count);
+    if (listed == NULL)
+        return NULL;
+    for (int i = 0; i < walk->listed_count; i++) {
+        const RecordFault *one = &walk->listed[i];
+        PyObject *index = PyLong_FromLong(one->index), *kind = PyLong_FromLong(one->kind);
+        PyObject *timestamp = PyLong_FromLongLong(one->timestamp);
+        PyObject *item = index && kind && timestamp ? PyTuple_Pack(3, index, kind, timestamp) : NULL;
+        Py_XDECREF(index);
+        Py_XDECREF(kind);
+        Py_XDECREF(timestamp);
+        if (item == NULL) {
+            Py_DECREF(listed);
+            return NULL;
+        }
+        PyList_SET_ITEM(listed, i, item);
+    }
+    return Py_BuildValue("(i(iiN))", BAD_RECORDS, walk->keyless_count, walk->wrong_time_count,
+                         listed);
+}
+
 static PyObject *
 scan_check_batch(PyObject *Py_UNUSED(module), PyObject *const *arguments, Py_ssize_t given)
 {
     Py_buffer view;
     Sentence sentence;
+    Walk walk = {0};
     int kind;
-    if (!expect_arguments(given, 2))
+    if (!expect_arguments(given, 4) || !take_rules(arguments + 1, &walk) ||
+        PyObject_GetBuffer(arguments[0], &view, PyBUF_SIMPLE) < 0)
         return NULL;
-    int needs_keys = PyObject_IsTrue(arguments[1]);
-    if (needs_keys < 0 || PyObject_GetBuffer(arguments[0], &view, PyBUF_SIMPLE) < 0)
-        return NULL;
-    int is_fault = check_one_batch(view.buf, view.len, needs_keys, &kind, sentence);
+    PyThreadState *state = leave_gil(view.len);
+    int is_fault = check_one_batch(view.buf, view.len, &walk, &kind, sentence);
+    int is_true = is_fault || walk.max_timestamp ==
+                                  read_i64((const uint8_t *)view.buf + MAX_TIMESTAMP_AT);
+    retake_gil(state);
     PyBuffer_Release(&view);
-    if (!is_fault)
-        Py_RETURN_NONE;
-    return Py_BuildValue("(is)", kind, sentence);
+    PyObject *found;
+    if (is_fault)
+        found = Py_BuildValue("(is)", kind, sentence);
+    else if (walk.keyless_count || walk.wrong_time_count)
+        found = describe_faults(&walk);
+    else if (!is_true)
+        found = Py_BuildValue("(iL)", MAX_TIMESTAMP, (long long)walk.max_timestamp);
+    else
+        found = Py_NewRef(Py_None);
+    free(walk.listed);
+    return found;
 }
 
 static PyObject *
@@ -167,7 +249,8 @@ scan_check_records(PyObject *Py_UNUSED(module), PyObject *const *arguments, Py_s
 {
     Py_buffer view;
     Sentence sentence;
-    if (!expect_arguments(given, 3))
+    Walk walk = {0};
+    if (!expect_arguments(given, 7))
         return NULL;
     long count = PyLong_AsLong(arguments[1]);
     if (count == -1 && PyErr_Occurred())
@@ -176,13 +259,25 @@ scan_check_records(PyObject *Py_UNUSED(module), PyObject *const *arguments, Py_s
         PyErr_SetString(PyExc_OverflowError, "a batch's count has 32 bits");
         return NULL;
     }
-    int needs_keys = PyObject_IsTrue(arguments[2]);
-    if (needs_keys < 0 || PyObject_GetBuffer(arguments[0], &view, PyBUF_SIMPLE) < 0)
+    walk.claims_append_time = PyObject_IsTrue(arguments[3]);
+    if (walk.claims_append_time < 0 || !take_timestamp(arguments[2], &walk.base_timestamp) ||
+        !take_rules(arguments + 4, &walk) ||
+        PyObject_GetBuffer(arguments[0], &view, PyBUF_SIMPLE) < 0)
         return NULL;
     const uint8_t *start = view.buf;
-    int is_fault = walk_records(start, start + view.len, (int)count, needs_keys, sentence);
+    PyThreadState *state = leave_gil(view.len);
+    int is_fault = walk_records(start, start + view.len, (int)count, &walk, sentence);
+    retake_gil(state);
     PyBuffer_Release(&view);
-    return sentence_or_none(is_fault, sentence);
+    PyObject *found;
+    if (is_fault)
+        found = Py_BuildValue("(is)", INVALID, sentence);
+    else if (walk.keyless_count || walk.wrong_time_count)
+        found = describe_faults(&walk);
+    else
+        found = Py_BuildValue("(iL)", MAX_TIMESTAMP, (long long)walk.max_timestamp);
+    free(walk.listed);
+    return found;
 }
 
 /* Takes (buffer, start, end) from the arguments; 0 with an exception set when they are wrong. */
@@ -215,10 +310,12 @@ scan_scan_batches(PyObject *Py_UNUSED(module), PyObject *const *arguments, Py_ss
         return NULL;
     const uint8_t *base = view.buf;
     int is_fault = 0;
+    PyThreadState *state = leave_gil(end - position);
     while (end - position >= HEADER_SIZE) {
         const uint8_t *batch = base + position;
+        int64_t size = batch_size(batch);
         is_fault = 1;
-        if (read_i32(batch + LENGTH_AT) < MIN_BATCH_LENGTH) {
+        if (size < HEADER_SIZE) {
             length_fault(batch, sentence);
             break;
         }
@@ -226,12 +323,12 @@ scan_scan_batches(PyObject *Py_UNUSED(module), PyObject *const *arguments, Py_ss
             magic_fault(batch, sentence);
             break;
         }
-        int64_t size = batch_size(batch);
         is_fault = size <= end - position && check_crc(batch, (Py_ssize_t)size, sentence);
         if (is_fault || size > end - position)
             break;
         position += (Py_ssize_t)size;
     }
+    retake_gil(state);
     PyBuffer_Release(&view);
     PyObject *what = sentence_or_none(is_fault, sentence);
     return what == NULL ? NULL : Py_BuildValue("(nN)", position, what);
@@ -251,12 +348,14 @@ scan_find_batch(PyObject *Py_UNUSED(module), PyObject *const *arguments, Py_ssiz
     if (!take_bounds(arguments, &view, &position, &end))
         return NULL;
     const uint8_t *base = view.buf;
+    PyThreadState *state = leave_gil(end - position);
     for (; end - position >= HEADER_SIZE && found < 0; position++) {
         const uint8_t *batch = base + position;
         if (is_plausible(batch, end - position, min_offset) &&
             !check_crc(batch, (Py_ssize_t)batch_size(batch), sentence))
             found = position;
     }
+    retake_gil(state);
     PyBuffer_Release(&view);
     return PyLong_FromSsize_t(found);
 }
@@ -266,12 +365,16 @@ scan_find_batch(PyObject *Py_UNUSED(module), PyObject *const *arguments, Py_ssiz
 static PyMethodDef scan_methods[] = {
     {"crc32c", scan_crc32c, METH_O, "The CRC-32C of a buffer."},
     {"check_batch", FAST(scan_check_batch), METH_FASTCALL,
-     "Why a producer's bytes may not be appended, or None."},
+     "What there is to say of a producer's bytes before they are appended, or None."},
     {"check_records", FAST(scan_check_records), METH_FASTCALL,
-     "Why plain bytes are not so many records, or None."},
+     "The largest timestamp of so many plain records, or why they are not that."},
     {"scan_batches", FAST(scan_scan_batches), METH_FASTCALL,
      "Where the last good batch ends, and what stopped there."},
     {"find_batch", FAST(scan_find_batch), METH_FASTCALL, "Where the next valid batch begins, or -1."},
+    {"find_record", scan_find_record, METH_VARARGS, "The first plain record at or after a time."},
+    {"find_newest", scan_find_newest, METH_VARARGS, "The first plain record of the largest time."},
+    {"find_header", scan_find_header, METH_VARARGS, "The next batch at or after a time."},
+    {"find_disorder", scan_find_disorder, METH_O, "Where a time index does not increase, or -1."},
     {NULL, NULL, 0, NULL},
 };
 
@@ -283,9 +386,23 @@ scan_exec(PyObject *module)
     if (has_crc_instruction())
         crc_step = crc_by_instruction;
 #endif
-    if (PyModule_AddIntConstant(module, "CORRUPT", CORRUPT) < 0)
-        return -1;
-    return PyModule_AddIntConstant(module, "INVALID", INVALID);
+    const struct {
+        const char *name;
+        int value;
+    } constants[] = {
+        {"CORRUPT", CORRUPT},
+        {"INVALID", INVALID},
+        {"BAD_RECORDS", BAD_RECORDS},
+        {"MAX_TIMESTAMP", MAX_TIMESTAMP},
+        {"NO_KEY", NO_KEY},
+        {"TIME_OUT_OF_RANGE", TIME_OUT_OF_RANGE},
+        {"CLAIMS_APPEND_TIME", CLAIMS_APPEND_TIME},
+        {"MAX_LISTED_FAULTS", MAX_LISTED_FAULTS},
+    };
+    for (size_t i = 0; i < sizeof(constants) / sizeof(constants[0]); i++)
+        if (PyModule_AddIntConstant(module, constants[i].name, constants[i].value) < 0)
+            return -1;
+    return 0;
 }
 
 static PyModuleDef_Slot scan_slots[] = {

@@ -6,6 +6,7 @@
 #include <stddef.h>
 #include <stdint.h>
 #include <stdio.h>
+#include <stdlib.h>
 
 static inline uint16_t
 read_u16(const uint8_t *at)
@@ -81,6 +82,57 @@ fault_of_number(Sentence sentence, Reading reading, int index)
                  index);
 }
 
+/* ---- what a walk looks for ---- */
+
+enum { NO_TIMESTAMP = -1 };
+
+/* What may be wrong with one record while all the others are good. */
+enum { NO_KEY = 0, TIME_OUT_OF_RANGE = 1, CLAIMS_APPEND_TIME = 2 };
+
+/* As many faulty records of a batch are listed: librdkafka's largest batch by default. The rest
+ * is only counted; their producer hears of them when it has sent the batch without the first. */
+enum { MAX_LISTED_FAULTS = 10000 };
+
+typedef struct {
+    int64_t timestamp;
+    int32_t index;
+    int32_t kind;
+} RecordFault;
+
+typedef struct {
+    /* what the topic and the batch's header say */
+    int min_key_length; /* 0 where keys are needed, -1 where null will do */
+    int claims_append_time;
+    int64_t base_timestamp, earliest, latest;
+    /* what was found */
+    int64_t max_timestamp;
+    int keyless_count, wrong_time_count, listed_count;
+    RecordFault *listed; /* freed by whoever made the walk */
+} Walk;
+
+/* What is wrong with a record that looks wrong, if anything is. Rare, so out of the walk's way. */
+static void __attribute__((noinline, cold))
+list_fault(Walk *walk, int index, int64_t key_length, int64_t timestamp)
+{
+    int kind;
+    if (key_length < walk->min_key_length)
+        kind = NO_KEY;
+    else if (walk->claims_append_time)
+        kind = CLAIMS_APPEND_TIME;
+    else if (timestamp != NO_TIMESTAMP)
+        kind = TIME_OUT_OF_RANGE;
+    else
+        return;
+    if (kind == NO_KEY)
+        walk->keyless_count++;
+    else
+        walk->wrong_time_count++;
+    if (walk->listed == NULL)
+        walk->listed = malloc(MAX_LISTED_FAULTS * sizeof(RecordFault));
+    if (walk->listed != NULL && walk->listed_count < MAX_LISTED_FAULTS)
+        walk->listed[walk->listed_count++] = (RecordFault){timestamp, index, kind};
+}
+
 /* ---- records ---- */
 
 #define READ_NUMBER(bits, number)                                        \
@@ -107,20 +159,25 @@ skip_field(const uint8_t **position, const uint8_t *end, int index, int64_t *len
 
 /* One record's bytes [at, end), its length not among them. */
 static inline int
-check_body(const uint8_t *at, const uint8_t *end, int index, int needs_keys, Sentence sentence)
+check_body(const uint8_t *at, const uint8_t *end, int index, Walk *walk, int64_t *max_timestamp,
+           Sentence sentence)
 {
-    int64_t number = 0, length = 0, header_count = 0;
+    int64_t delta = 0, number = 0, length = 0, header_count = 0;
     if (at == end)
         return fault_of_number(sentence, CUT_SHORT, index);
     at++; /* attributes, of which Kafka has defined none */
-    READ_NUMBER(64, &number);
+    READ_NUMBER(64, &delta);
     READ_NUMBER(32, &number);
     if (number != index)
         return fault(sentence, "record %d has offset delta %d", index, (int)number);
     if (skip_field(&at, end, index, &length, sentence))
         return 1;
-    if (needs_keys && length < 0)
-        return fault(sentence, "record %d has no key, and a compacted topic needs one", index);
+    /* Java's sum, which wraps around. */
+    int64_t timestamp = (int64_t)((uint64_t)walk->base_timestamp + (uint64_t)delta);
+    if (timestamp > *max_timestamp)
+        *max_timestamp = timestamp;
+    if (timestamp < walk->earliest || timestamp > walk->latest || length < walk->min_key_length)
+        list_fault(walk, index, length, timestamp);
     if (skip_field(&at, end, index, &length, sentence))
         return 1;
     READ_NUMBER(32, &header_count);
@@ -139,9 +196,15 @@ check_body(const uint8_t *at, const uint8_t *end, int index, int needs_keys, Sen
     return 0;
 }
 
+/* 1 when the bytes are not `count` records; of records that are only not wanted `walk` knows. */
 static int
-walk_records(const uint8_t *at, const uint8_t *end, int count, int needs_keys, Sentence sentence)
+walk_records(const uint8_t *at, const uint8_t *end, int count, Walk *walk, Sentence sentence)
 {
+    int64_t max_timestamp = NO_TIMESTAMP;
+    if (walk->claims_append_time) { /* then no time is right */
+        walk->earliest = INT64_MAX;
+        walk->latest = INT64_MIN;
+    }
     if (count < 0)
         return fault(sentence, "the batch counts %d records", count);
     for (int index = 0; index < count; index++) {
@@ -153,12 +216,13 @@ walk_records(const uint8_t *at, const uint8_t *end, int count, int needs_keys, S
             return fault(sentence, "record %d has a length of %d", index, (int)length);
         if (reading == CUT_SHORT || length > end - at)
             return fault(sentence, "record %d is cut short", index);
-        if (check_body(at, at + length, index, needs_keys, sentence))
+        if (check_body(at, at + length, index, walk, &max_timestamp, sentence))
             return 1;
         at += length;
     }
     if (at != end)
         return fault(sentence, "%td bytes follow the last record", end - at);
+    walk->max_timestamp = max_timestamp;
     return 0;
 }
 

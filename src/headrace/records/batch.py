@@ -36,6 +36,7 @@ _ATTRIBUTES = struct.Struct(">h")
 _TIMESTAMP = struct.Struct(">q")
 _CRC_AT = 17
 _ATTRIBUTES_AT = 21
+ATTRIBUTES_LOW_AT = 22  # the byte of them that holds the codec
 _MAX_TIMESTAMP_AT = 35
 
 
@@ -131,6 +132,12 @@ def stamp_append_time(batch: Buffer, now_ms: int) -> None:
     (attributes,) = _ATTRIBUTES.unpack_from(batch, _ATTRIBUTES_AT)
     _ATTRIBUTES.pack_into(batch, _ATTRIBUTES_AT, attributes | LOG_APPEND_TIME_BIT)
     _TIMESTAMP.pack_into(batch, _MAX_TIMESTAMP_AT, now_ms)
+    seal(batch)
+
+
+def correct_max_timestamp(batch: Buffer, timestamp: int) -> None:
+    """Say what the largest timestamp of the records is, and seal the batch again."""
+    _TIMESTAMP.pack_into(batch, _MAX_TIMESTAMP_AT, timestamp)
     seal(batch)
 
 

@@ -3,6 +3,7 @@
 Output is bounded: what a stranger sends never grows beyond `max_bytes` in memory.
 """
 
+import mmap
 import struct
 from collections.abc import Callable
 from enum import IntEnum
@@ -10,7 +11,7 @@ from itertools import chain
 
 import cramjam
 
-from headrace.errors import UndecodableRecordsError
+from headrace.errors import DecompressedTooLargeError, UndecodableRecordsError
 from headrace.records.batch import Buffer
 
 # Just above Kafka's largest request (100 MiB): no batch that a producer could
@@ -29,8 +30,20 @@ _BLOCK_LENGTH = struct.Struct(">i")
 # Records shrink three- to tenfold as a rule, so the first guess is usually enough.
 _GROWTH = 8
 _SMALLEST_OUTPUT_BYTES = 4096
+# Larger outputs come from the kernel, which clears a page when it is first written: to clear
+# 128 MiB here would take a tenth of a second, under the interpreter's lock.
+_LARGE_OUTPUT_BYTES = 1024 * 1024
 # cramjam has one exception for everything; this is what Rust says of a full buffer.
 _ROOM_RAN_OUT = "failed to write whole buffer"
+
+
+class Allowance:
+    """How many decompressed bytes may still come of what one client has sent."""
+
+    __slots__ = ("left_bytes",)
+
+    def __init__(self, left_bytes: int = MAX_DECOMPRESSED_BYTES) -> None:
+        self.left_bytes = left_bytes
 
 
 class Codec(IntEnum):
@@ -64,7 +77,10 @@ def compress(codec: int, data: Buffer) -> bytes:
 
 
 def decompress(codec: int, data: Buffer, max_bytes: int = MAX_DECOMPRESSED_BYTES) -> Buffer:
-    """The plain bytes; UndecodableRecordsError when there are none, or more than `max_bytes`."""
+    """The plain bytes; UndecodableRecordsError when there are none.
+
+    DecompressedTooLargeError, one of those, when there are more than `max_bytes`.
+    """
     match codec:
         case Codec.NONE:
             return data
@@ -80,25 +96,27 @@ def decompress(codec: int, data: Buffer, max_bytes: int = MAX_DECOMPRESSED_BYTES
             raise UndecodableRecordsError(f"no codec has the number {codec}")
 
 
+def _room(size: int) -> memoryview:
+    """Memory to decompress into."""
+    return memoryview(bytearray(size) if size <= _LARGE_OUTPUT_BYTES else mmap.mmap(-1, size))
+
+
 def _decompress_bounded(
-    name: str, decompress_into: Callable[[Buffer, bytearray], int], data: Buffer, max_bytes: int
-) -> bytearray:
-    room = min(max(len(data) * _GROWTH, _SMALLEST_OUTPUT_BYTES), max_bytes)
+    name: str, decompress_into: Callable[[Buffer, Buffer], int], data: Buffer, max_bytes: int
+) -> memoryview:
+    size = min(max(len(data) * _GROWTH, _SMALLEST_OUTPUT_BYTES), max_bytes)
     while True:
-        output = bytearray(room)
+        output = _room(size)
         try:
-            size = decompress_into(data, output)
+            return output[: decompress_into(data, output)]
         except cramjam.DecompressionError as error:
             # Only want of room is worth another try: were damage retried, a few bytes of
-            # garbage would make the broker allocate and clear max_bytes.
-            if _ROOM_RAN_OUT not in str(error) or room >= max_bytes:
-                raise UndecodableRecordsError(
-                    f"{name} data does not decompress to at most {max_bytes} bytes: {error}"
-                ) from None
-            room = min(room * _GROWTH, max_bytes)
-        else:
-            del output[size:]
-            return output
+            # garbage would make the broker allocate max_bytes.
+            if _ROOM_RAN_OUT not in str(error):
+                raise UndecodableRecordsError(f"{name} data does not decompress: {error}") from None
+            if size >= max_bytes:
+                raise DecompressedTooLargeError(name, max_bytes) from None
+            size = min(size * _GROWTH, max_bytes)
 
 
 def _compress_snappy(data: Buffer) -> bytes:
@@ -111,12 +129,25 @@ def _compress_snappy(data: Buffer) -> bytes:
     return b"".join(chain((_XERIAL_HEADER,), framed))
 
 
-def _decompress_snappy(data: Buffer, max_bytes: int) -> bytearray:
+def _decompress_snappy(data: Buffer, max_bytes: int) -> memoryview:
     view = memoryview(data)
-    output = bytearray()
-    if view[: len(_XERIAL_MAGIC)] != _XERIAL_MAGIC:
-        _append_snappy_block(output, view, max_bytes)
+    blocks = _xerial_blocks(view) if view[: len(_XERIAL_MAGIC)] == _XERIAL_MAGIC else [view]
+    try:
+        sizes = [cramjam.snappy.decompress_raw_len(block) for block in blocks]
+        if sum(sizes) > max_bytes:
+            raise DecompressedTooLargeError("snappy", max_bytes)
+        output = _room(sum(sizes))
+        position = 0
+        for block, size in zip(blocks, sizes, strict=True):
+            cramjam.snappy.decompress_raw_into(block, output[position : position + size])
+            position += size
         return output
+    except cramjam.DecompressionError as error:
+        raise UndecodableRecordsError(f"snappy data does not decompress: {error}") from None
+
+
+def _xerial_blocks(view: memoryview) -> list[memoryview]:
+    blocks = []
     position = len(_XERIAL_HEADER)
     if len(view) < position:
         raise UndecodableRecordsError("snappy data ends inside its header")
@@ -128,14 +159,5 @@ def _decompress_snappy(data: Buffer, max_bytes: int) -> bytearray:
         position = start + length
         if length <= 0 or position > len(view):
             raise UndecodableRecordsError(f"snappy data has a block of {length} bytes")
-        _append_snappy_block(output, view[start:position], max_bytes)
-    return output
-
-
-def _append_snappy_block(output: bytearray, block: memoryview, max_bytes: int) -> None:
-    try:
-        if len(output) + cramjam.snappy.decompress_raw_len(block) > max_bytes:
-            raise UndecodableRecordsError(f"snappy data is over {max_bytes} bytes decompressed")
-        output += cramjam.snappy.decompress_raw(block)
-    except cramjam.DecompressionError as error:
-        raise UndecodableRecordsError(f"snappy data does not decompress: {error}") from None
+        blocks.append(view[start:position])
+    return blocks

@@ -2,8 +2,11 @@
 
 try:
     from headrace.records._scan import (
+        CLAIMS_APPEND_TIME,
         CORRUPT,
         INVALID,
+        NO_KEY,
+        TIME_OUT_OF_RANGE,
         check_batch,
         check_records,
         find_batch,
@@ -13,8 +16,11 @@ try:
     IS_NATIVE = True
 except ImportError:
     from headrace.records.scan_fallback import (
+        CLAIMS_APPEND_TIME,
         CORRUPT,
         INVALID,
+        NO_KEY,
+        TIME_OUT_OF_RANGE,
         check_batch,
         check_records,
         find_batch,
@@ -24,9 +30,12 @@ except ImportError:
     IS_NATIVE = False
 
 __all__ = [
+    "CLAIMS_APPEND_TIME",
     "CORRUPT",
     "INVALID",
     "IS_NATIVE",
+    "NO_KEY",
+    "TIME_OUT_OF_RANGE",
     "check_batch",
     "check_records",
     "find_batch",

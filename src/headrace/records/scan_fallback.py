@@ -3,6 +3,8 @@
 Both give the same answers, sentence for sentence; a test holds them together.
 """
 
+from typing import TypeAlias
+
 from crc32c import crc32c
 
 from headrace.records.batch import (
@@ -13,16 +15,35 @@ from headrace.records.batch import (
     DELETE_HORIZON_BIT,
     HEADER_SIZE,
     MIN_BATCH_LENGTH,
+    NO_TIMESTAMP,
     BatchHeader,
     Buffer,
     peek_header,
 )
 
+# What a check found, as (kind, what). With CORRUPT and INVALID comes a sentence, with
+# BAD_RECORDS what is wrong with which records, with MAX_TIMESTAMP the largest there is.
 CORRUPT = 0
 INVALID = 1
+BAD_RECORDS = 2
+MAX_TIMESTAMP = 3
+
+# What may be wrong with one record while all the others are good.
+NO_KEY = 0
+TIME_OUT_OF_RANGE = 1
+CLAIMS_APPEND_TIME = 2
+
+# As many faulty records of a batch are listed: librdkafka's largest batch by default. The rest
+# is only counted; their producer hears of them when it has sent the batch without the first.
+MAX_LISTED_FAULTS = 10_000
+
+# How many have no key, how many a wrong time, and (index, kind, timestamp) of those listed.
+RecordFaults: TypeAlias = tuple[int, int, list[tuple[int, int, int]]]
+Finding: TypeAlias = tuple[int, str | int | RecordFaults]
 
 _MAGIC_AT = 16
 _RESERVED_ATTRIBUTES = 0xFFFF & ~(2 * DELETE_HORIZON_BIT - 1)
+_INT64_MIN = -(2**63)
 
 
 class _BrokenRecordError(Exception):
@@ -33,8 +54,8 @@ class _CutShortError(Exception):
     """The bytes end inside a number."""
 
 
-def check_batch(batch: Buffer, needs_keys: bool) -> tuple[int, str] | None:
-    """Why a producer's bytes may not be appended, as (CORRUPT or INVALID, sentence), or None.
+def check_batch(batch: Buffer, needs_keys: bool, earliest: int, latest: int) -> Finding | None:
+    """What is wrong with a producer's bytes, or with the header's largest timestamp; or None.
 
     Compressed records are left for the caller to decompress and hand to check_records.
     """
@@ -65,24 +86,64 @@ def check_batch(batch: Buffer, needs_keys: bool) -> tuple[int, str] | None:
         return INVALID, f"the batch counts {count} records over {offsets} offsets"
     if header.attributes & CODEC_MASK:
         return None
-    fault = check_records(view[HEADER_SIZE:], count, needs_keys)
-    return None if fault is None else (INVALID, fault)
+    found = check_records(
+        view[HEADER_SIZE:],
+        count,
+        header.base_timestamp,
+        header.is_log_append_time,
+        needs_keys,
+        earliest,
+        latest,
+    )
+    return None if found == (MAX_TIMESTAMP, header.max_timestamp) else found
 
 
-def check_records(records: Buffer, count: int, needs_keys: bool) -> str | None:
-    """Why these plain bytes are not `count` records with offset deltas 0, 1, 2 ..., or None."""
+def check_records(
+    records: Buffer,
+    count: int,
+    base_timestamp: int,
+    claims_append_time: bool,
+    needs_keys: bool,
+    earliest: int,
+    latest: int,
+) -> Finding:
+    """The largest timestamp of `count` plain records with offset deltas 0, 1, 2 ...
+
+    Or why they are not that, or which of them a topic with these rules does not take.
+    """
     if count < 0:
-        return f"the batch counts {count} records"
+        return INVALID, f"the batch counts {count} records"
     view = memoryview(records)
     position = 0
+    max_timestamp = NO_TIMESTAMP
+    keyless = wrong_times = 0
+    listed: list[tuple[int, int, int]] = []
     try:
         for index in range(count):
-            position = _check_record(view, position, index, needs_keys)
+            position, delta, has_key = _check_record(view, position, index)
+            # Java's sum, which wraps around.
+            timestamp = (base_timestamp + delta - _INT64_MIN) % 2**64 + _INT64_MIN
+            max_timestamp = max(timestamp, max_timestamp)
+            if needs_keys and not has_key:
+                kind = NO_KEY
+                keyless += 1
+            elif claims_append_time:
+                kind = CLAIMS_APPEND_TIME
+                wrong_times += 1
+            elif timestamp != NO_TIMESTAMP and not earliest <= timestamp <= latest:
+                kind = TIME_OUT_OF_RANGE
+                wrong_times += 1
+            else:
+                continue
+            if len(listed) < MAX_LISTED_FAULTS:
+                listed.append((index, kind, timestamp))
     except _BrokenRecordError as fault:
-        return str(fault)
+        return INVALID, str(fault)
     if position != len(view):
-        return f"{len(view) - position} bytes follow the last record"
-    return None
+        return INVALID, f"{len(view) - position} bytes follow the last record"
+    if listed:
+        return BAD_RECORDS, (keyless, wrong_times, listed)
+    return MAX_TIMESTAMP, max_timestamp
 
 
 def scan_batches(buffer: Buffer, start: int, end: int) -> tuple[int, str | None]:
@@ -157,7 +218,8 @@ def _crc_fault(header: BatchHeader, crc: int) -> str:
     return f"CRC-32C is {crc:08x}, the header says {header.crc:08x}"
 
 
-def _check_record(view: memoryview, position: int, index: int, needs_keys: bool) -> int:
+def _check_record(view: memoryview, position: int, index: int) -> tuple[int, int, bool]:
+    """Where the record at `position` ends, its timestamp delta and whether it has a key."""
     try:
         length, position = _read_number(view, position, len(view), index)
     except _CutShortError:
@@ -168,24 +230,22 @@ def _check_record(view: memoryview, position: int, index: int, needs_keys: bool)
     if end > len(view):
         raise _BrokenRecordError(f"record {index} is cut short")
     try:
-        position = _check_body(view, position, end, index, needs_keys)
+        position, timestamp_delta, has_key = _check_body(view, position, end, index)
     except _CutShortError:
         raise _BrokenRecordError(f"record {index} runs past its length") from None
     if position != end:
         raise _BrokenRecordError(f"record {index} is shorter than its length")
-    return end
+    return end, timestamp_delta, has_key
 
 
-def _check_body(view: memoryview, position: int, end: int, index: int, needs_keys: bool) -> int:
+def _check_body(view: memoryview, position: int, end: int, index: int) -> tuple[int, int, bool]:
     if position == end:
         raise _CutShortError
-    _, position = _read_number(view, position + 1, end, index, bits=64)
+    timestamp_delta, position = _read_number(view, position + 1, end, index, bits=64)
     offset_delta, position = _read_number(view, position, end, index)
     if offset_delta != index:
         raise _BrokenRecordError(f"record {index} has offset delta {offset_delta}")
     key_length, position = _skip_field(view, position, end, index)
-    if needs_keys and key_length < 0:
-        raise _BrokenRecordError(f"record {index} has no key, and a compacted topic needs one")
     _, position = _skip_field(view, position, end, index)
     header_count, position = _read_number(view, position, end, index)
     if header_count < 0:
@@ -195,7 +255,7 @@ def _check_body(view: memoryview, position: int, end: int, index: int, needs_key
         if name_length < 0:
             raise _BrokenRecordError(f"record {index} has a header without a key")
         _, position = _skip_field(view, position, end, index)
-    return position
+    return position, timestamp_delta, key_length >= 0
 
 
 def _skip_field(view: memoryview, position: int, end: int, index: int) -> tuple[int, int]:

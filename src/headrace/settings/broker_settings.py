@@ -6,7 +6,7 @@ from typing import TypeAlias
 
 from headrace.config import LogConfig
 from headrace.errors import InvalidConfigError, UnknownSettingError
-from headrace.settings import catalogue, describe, own, retired, rules, sources
+from headrace.settings import catalogue, describe, own, retired, rules, security, sources
 from headrace.settings.catalogue import Setting, find_broker_setting
 from headrace.settings.describe import ConfigEntry
 from headrace.settings.dynamic import DynamicConfigs
@@ -67,6 +67,7 @@ class BrokerSettings:
             _check(assignment)
             chosen[assignment.name] = assignment
         _join_ids(chosen)
+        warnings += security.check_start(chosen)
         static = {name: assignment.value for name, assignment in chosen.items()}
         return cls(static, defaults or {}, warnings)
 

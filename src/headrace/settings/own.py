@@ -52,6 +52,14 @@ OWN_SETTINGS = (
         "Requests of one connection that may wait for their answer before reading pauses.",
         "Kafka reads the next request of a connection only when the last one is answered.",
     ),
+    OwnSetting(
+        "headrace.debug.checks",
+        "BOOLEAN",
+        "false",
+        None,
+        "Whether each batch's checksum is computed once more just before it is written.",
+        "Batches are written from where they were received: a test proves that none has changed.",
+    ),
 )
 
 # A default of ours in place of Kafka's, and why.

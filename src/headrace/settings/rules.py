@@ -31,6 +31,7 @@ _METRICS_MATCH_KEYS = frozenset(
     }
 )
 # Kafka takes a new key or trust store for one listener at a time.
+_LISTENERS_OWN = "listener.name."
 _ONLY_BY_LISTENER = ("ssl.keystore.", "ssl.truststore.", "ssl.key.")
 
 
@@ -133,7 +134,7 @@ def check_broker_update(overrides: Mapping[str, str], *, is_default: bool) -> No
     per_broker = [
         name
         for name, setting in settings.items()
-        if setting is not None and (setting.update == PER_BROKER or name not in catalogue.BROKER)
+        if name.startswith(_LISTENERS_OWN) or (setting and setting.update == PER_BROKER)
     ]
     if is_default and per_broker:
         raise RequestError(

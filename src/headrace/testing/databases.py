@@ -30,7 +30,7 @@ _POSTGRESQL_PATTERNS = ("usr/lib/postgresql/*/bin", "usr/pgsql-*/bin")
 _POSTGRESQL_PROGRAMS = ("initdb", "pg_ctl", "postgres")
 _MARIADB_PROGRAMS = ("mariadbd", "mariadb-install-db")
 _SYSTEM_PATH = "/usr/sbin:/sbin:/usr/local/sbin:/usr/libexec"
-_READY_SECONDS = 60.0
+_READY_SECONDS = 180.0
 _POLL_SECONDS = 0.05
 
 

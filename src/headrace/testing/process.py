@@ -14,8 +14,8 @@ from pathlib import Path
 from headrace.errors import HeadraceError
 from headrace.testing.setting_names import setting_names
 
-_STOP_SECONDS = 30.0
-_READY_SECONDS = 30.0
+_STOP_SECONDS = 120.0
+_READY_SECONDS = 120.0
 
 
 class BrokerNotReadyError(HeadraceError):

@@ -19,7 +19,7 @@ if TYPE_CHECKING:
     from headrace.broker.service import Service
 
 _Result = TypeVar("_Result")
-_STOP_SECONDS = 30.0
+_STOP_SECONDS = 120.0
 # Where Linux keeps files in memory.
 _MEMORY_DIR = Path("/dev/shm")
 

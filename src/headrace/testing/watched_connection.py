@@ -24,23 +24,12 @@ class WatchedConnection(Connection):
         super().__init__(service)
         self.shapes = _NoShapes()
         self._faults, self._requests = faults, requests
-        self._is_held = False
         self._was_held = False
 
     def connection_made(self, transport: object) -> None:
         super().connection_made(transport)  # type: ignore[arg-type]
         if self._faults.is_refusing:
             self.close()
-
-    def _take_requests(self) -> None:
-        if self._is_held:
-            self._pause()
-            return
-        super()._take_requests()
-        if self._is_held:
-            # Only to end the loop over the buffer: see `_hold`.
-            self._is_closing = self._transport.is_closing()
-            self._pause()
 
     def _serve(self, start: int, end: int) -> None:
         header = read_request_header(self._buffer.data, start, end)
@@ -59,7 +48,7 @@ class WatchedConnection(Connection):
         elif fault.kind is Kind.FAIL:
             self._refuse(fault, bytes(self._buffer.view[header.body : end]), header)
         elif fault.kind is Kind.DELAY:
-            self._hold(start, fault.seconds)
+            self._delay(start, fault.seconds)
         elif fault.kind is Kind.DISCONNECT:
             self.close()
         else:
@@ -72,14 +61,12 @@ class WatchedConnection(Connection):
         head = response_header(header.api_key, header.api_version, header.correlation_id, len(body))
         self.send(head, body)
 
-    def _hold(self, start: int, seconds: float) -> None:
+    def _delay(self, start: int, seconds: float) -> None:
         """Put the request back and stop reading for a while."""
         self._buffer.start = start - 4  # its length comes before it
-        self._is_held = self._is_closing = True
-        self._service.loop.call_later(seconds, self._release)
+        self.hold()
+        self._service.loop.call_later(seconds, self._end_delay)
 
-    def _release(self) -> None:
-        self._is_held = False
+    def _end_delay(self) -> None:
         self._was_held = True
-        if not self._is_closing:
-            self._maybe_go_on()
+        self.go_on()

@@ -91,7 +91,7 @@ class Node:
 @pytest.fixture
 def node(tmp_path: Path) -> Iterator[Node]:
     node = Node(tmp_path)
-    node.topics.create("t", 3, {})
+    node.runner.run(node.topics.create("t", 3, {}))
     yield node
     node.close()
     node.runner.close()

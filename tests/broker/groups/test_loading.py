@@ -1,6 +1,7 @@
 import logging
 
 import pytest
+from tests.at_once import at_once
 from tests.broker.groups.conftest import Node
 
 from headrace.broker.groups.loading import read_live_records
@@ -31,7 +32,7 @@ def append(
 
 
 def a_log(node: Node) -> PartitionLog:
-    return node.topics.log(node.groups.offsets_topic.ensure().name, 0)
+    return node.topics.log(at_once(node.groups.offsets_topic.ensure()).name, 0)
 
 
 def test_every_key_has_its_last_value_and_tombstones_are_gone(node: Node) -> None:
@@ -57,7 +58,7 @@ def test_an_empty_log_has_nothing(node: Node) -> None:
 
 def test_a_log_is_read_over_all_its_segments(node: Node) -> None:
     log = a_log(node)
-    node.topics.set_configs("__consumer_offsets", {"internal.segment.bytes": "200"})
+    at_once(node.topics.set_configs("__consumer_offsets", {"internal.segment.bytes": "200"}))
     for offset in range(20):
         append(node, log, encode(COMMIT._replace(partition=offset, offset=offset)))
     assert len(log.segments) > 3

@@ -31,13 +31,13 @@ def test_a_group_has_the_partition_that_kafka_gives_it(group_id: str, partition:
     assert partition_for(group_id, 50) == partition
 
 
-def test_the_topic_is_made_with_the_first_record_and_is_internal(node: Node) -> None:
+def test_the_topic_is_made_before_the_first_record_and_is_internal(node: Node) -> None:
     assert node.groups.offsets_topic.topic is None
 
+    topic = node.run(node.groups.offsets_topic.ensure())
     log = node.groups.offsets_topic.append("g", [COMMIT])
 
-    topic = node.groups.offsets_topic.topic
-    assert topic is not None
+    assert node.groups.offsets_topic.topic == topic
     assert topic.is_internal
     assert topic.partition_count == 4
     assert topic.configs["cleanup.policy"] == "compact"
@@ -45,6 +45,7 @@ def test_the_topic_is_made_with_the_first_record_and_is_internal(node: Node) -> 
 
 
 def test_the_records_of_one_step_are_one_batch_that_readers_hear_of(node: Node) -> None:
+    node.run(node.groups.offsets_topic.ensure())
     log = node.groups.offsets_topic.append("g", [COMMIT, COMMIT._replace(partition=1)])
 
     (piece,) = log.read(0, 10_000)
@@ -58,6 +59,7 @@ def test_the_records_of_one_step_are_one_batch_that_readers_hear_of(node: Node) 
 
 
 def test_what_a_producer_has_staged_is_written_by_its_own_commit(node: Node) -> None:
+    node.run(node.groups.offsets_topic.ensure())
     log = node.groups.offsets_topic.append("g", [COMMIT])
     batch = build_batch([Record(0, node.clock.now_ms(), b"k", b"v", [])])
     header = peek_header(batch)
@@ -70,6 +72,7 @@ def test_what_a_producer_has_staged_is_written_by_its_own_commit(node: Node) -> 
 
 
 def test_a_log_whose_sync_failed_takes_no_more(node: Node) -> None:
+    node.run(node.groups.offsets_topic.ensure())
     sync = FakeSync()
     node.restart(sync)
     log = node.groups.offsets_topic.append("g", [COMMIT])
@@ -84,6 +87,7 @@ def test_a_log_whose_sync_failed_takes_no_more(node: Node) -> None:
 
 
 def test_what_is_on_disk_already_is_not_waited_for(node: Node) -> None:
+    node.run(node.groups.offsets_topic.ensure())
     sync = FakeSync()
     node.restart(sync)
     log = node.groups.offsets_topic.append("g", [COMMIT])

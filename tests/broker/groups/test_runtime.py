@@ -1,6 +1,8 @@
 import asyncio
+import threading
 from collections.abc import Awaitable
 from pathlib import Path
+from typing import Any
 
 import pytest
 from kio.schema.offset_fetch.v9.request import (
@@ -10,8 +12,10 @@ from kio.schema.offset_fetch.v9.request import (
 )
 from kio.schema.types import GroupId, TopicName
 from kio.static.primitive import i32
+from tests.at_once import at_once
 from tests.broker.groups.conftest import FakeSync, Node
 
+from headrace.broker.catalog import Catalog
 from headrace.broker.handlers import offset_fetch
 from headrace.broker.state import RequestContext
 from headrace.coordinators.groups.messages import JoinReply, JoinRequest, SyncReply, SyncRequest
@@ -32,7 +36,7 @@ DAY_MS = 86_400_000
 
 async def commit(node: Node, group_id: str = "g", offset: int = 5, topic: str = "t") -> None:
     groups = node.groups
-    await groups.ready(group_id)
+    await groups.writable(group_id)
     one = OffsetToCommit(topic, 0, offset, topic_id=node.topics.get(topic).topic_id)
     when = CommitTime(node.clock.steady_ms(), node.clock.now_ms())
     await groups.carry_out(
@@ -114,9 +118,43 @@ def test_a_stable_group_is_stable_after_a_restart_and_its_member_goes_on(node: N
     assert node.groups.coordinator.describe_classic("g").state == "Stable"
 
 
+def test_a_group_that_was_never_looked_for_has_its_topic_made_off_the_loop(
+    node: Node, monkeypatch: pytest.MonkeyPatch
+) -> None:
+    threads: list[int] = []
+    add = Catalog.add_topics
+
+    def note(catalog: Catalog, topics: Any) -> None:
+        threads.append(threading.get_ident())
+        add(catalog, topics)
+
+    monkeypatch.setattr(Catalog, "add_topics", note)
+
+    assert node.run(join(node)).generation_id == 1
+
+    assert len(threads) == 1
+    assert threading.get_ident() not in threads
+
+
+def test_a_topic_of_groups_that_cannot_be_made_is_told(
+    node: Node, monkeypatch: pytest.MonkeyPatch
+) -> None:
+    def refuse(*_: object) -> None:
+        raise StorageWriteError(Path("catalog"), OSError(28, "No space left on device"))
+
+    monkeypatch.setattr(Catalog, "add_topics", refuse)
+
+    with pytest.raises(CoordinatorNotAvailableError):
+        node.run(join(node))
+
+    monkeypatch.undo()
+    assert node.run(join(node)).generation_id == 1
+
+
 def test_an_answer_waits_for_the_disk(node: Node) -> None:
     disk = FakeSync()
     node.restart(disk)
+    node.run(node.groups.offsets_topic.ensure())
 
     async def scenario() -> None:
         committing = asyncio.create_task(commit(node))
@@ -136,6 +174,7 @@ def test_an_answer_waits_for_the_disk(node: Node) -> None:
 def test_what_is_committed_while_a_fetch_waits_is_not_shown_by_it(node: Node) -> None:
     disk = FakeSync()
     node.restart(disk)
+    node.run(node.groups.offsets_topic.ensure())
     topic = OffsetFetchRequestTopics(name=TopicName("t"), partition_indexes=(i32(0),))
     group = OffsetFetchRequestGroup(
         group_id=GroupId("g"), member_id=None, member_epoch=i32(-1), topics=(topic,)
@@ -163,6 +202,7 @@ def test_what_is_committed_while_a_fetch_waits_is_not_shown_by_it(node: Node) ->
 def test_a_failed_sync_is_told_to_all_who_wait(node: Node) -> None:
     disk = FakeSync()
     node.restart(disk)
+    node.run(node.groups.offsets_topic.ensure())
 
     async def scenario() -> None:
         committing = asyncio.create_task(commit(node))
@@ -196,7 +236,7 @@ def test_a_refused_write_is_told_and_changes_nothing(
 def test_a_join_that_cannot_be_written_is_answered(
     node: Node, monkeypatch: pytest.MonkeyPatch
 ) -> None:
-    node.groups.offsets_topic.ensure()
+    at_once(node.groups.offsets_topic.ensure())
     with monkeypatch.context() as full:
         refuse_writes(full)
         error = node.run(refusal(join(node)))
@@ -278,11 +318,11 @@ def test_old_offsets_expire_and_stay_away(node: Node) -> None:
 
 
 def test_a_deleted_topic_takes_its_offsets_along(node: Node) -> None:
-    node.topics.create("u", 1, {})
+    at_once(node.topics.create("u", 1, {}))
     node.run(commit(node, topic="t"))
     node.run(commit(node, topic="u", offset=6))
 
-    node.topics.delete("t")
+    at_once(node.topics.delete("t"))
 
     for _ in range(2):
         assert node.run(committed(node, topic="t")) is None
@@ -294,8 +334,8 @@ def test_a_topic_deleted_before_its_groups_were_read_takes_its_offsets_along(nod
     node.run(commit(node))
     node.restart()
 
-    node.topics.delete("t")
-    node.topics.create("t", 3, {})
+    at_once(node.topics.delete("t"))
+    at_once(node.topics.create("t", 3, {}))
 
     assert node.run(committed(node)) is None
 
@@ -308,7 +348,7 @@ def test_without_their_topic_there_are_no_groups_and_they_may_begin_anew(node: N
         waiting = asyncio.create_task(join(node, group_id="h"))
         await asyncio.sleep(0)
 
-        node.topics.delete("__consumer_offsets")
+        await node.topics.delete("__consumer_offsets")
 
         with pytest.raises(CoordinatorNotAvailableError):
             await waiting

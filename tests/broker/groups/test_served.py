@@ -117,7 +117,7 @@ def test_a_consumer_goes_on_where_it_was_after_a_restart(tmp_path: Path, protoco
         producer = Producer({"bootstrap.servers": bootstrap})
         for value in values:
             producer.produce("t", value)
-        assert producer.flush(30) == 0
+        assert producer.flush(120) == 0
 
     with running_broker(tmp_path) as broker:
         write(broker.bootstrap, "a", "b")

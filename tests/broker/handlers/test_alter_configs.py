@@ -8,6 +8,7 @@ from kio.schema.alter_configs.v2.request import (
     AlterConfigsResource,
 )
 from kio.static.primitive import i8
+from tests.at_once import at_once
 
 from headrace.broker.state import Broker
 
@@ -45,7 +46,7 @@ def outcome(response: Any) -> tuple[int, str | None]:
 def test_a_topics_overrides_are_replaced_at_every_version(
     broker: Broker, ask: Ask, version: int
 ) -> None:
-    broker.topics.create("orders", 1, {"retention.ms": "1", "flush.ms": "2"})
+    at_once(broker.topics.create("orders", 1, {"retention.ms": "1", "flush.ms": "2"}))
 
     request = a_request((TOPIC, "orders", {"retention.ms": "1000"}))
 
@@ -54,14 +55,14 @@ def test_a_topics_overrides_are_replaced_at_every_version(
 
 
 def test_no_configs_remove_all_overrides(broker: Broker, ask: Ask) -> None:
-    broker.topics.create("orders", 1, {"retention.ms": "1"})
+    at_once(broker.topics.create("orders", 1, {"retention.ms": "1"}))
 
     assert outcome(ask(ALTER_CONFIGS, a_request((TOPIC, "orders", {})))) == (0, None)
     assert broker.topics.get("orders").configs == {}
 
 
 def test_validate_only_changes_nothing(broker: Broker, ask: Ask) -> None:
-    broker.topics.create("orders", 1, {"retention.ms": "1"})
+    at_once(broker.topics.create("orders", 1, {"retention.ms": "1"}))
 
     request = a_request((TOPIC, "orders", {}), validate_only=True)
 
@@ -94,14 +95,14 @@ def test_validate_only_changes_nothing(broker: Broker, ask: Ask) -> None:
 def test_a_change_that_cannot_be_gets_kafkas_error(
     broker: Broker, ask: Ask, kind: int, name: str, configs: Configs, code: int, message: str
 ) -> None:
-    broker.topics.create("t", 1, {"flush.ms": "2"})
+    at_once(broker.topics.create("t", 1, {"flush.ms": "2"}))
 
     assert outcome(ask(ALTER_CONFIGS, a_request((kind, name, configs)))) == (code, message)
     assert broker.topics.get("t").configs == {"flush.ms": "2"}
 
 
 def test_a_key_twice_is_refused(broker: Broker, ask: Ask) -> None:
-    broker.topics.create("t", 1, {})
+    at_once(broker.topics.create("t", 1, {}))
     config = AlterableConfig(name="retention.ms", value="1")
     resource = AlterConfigsResource(
         resource_type=i8(TOPIC), resource_name="t", configs=(config, config)
@@ -113,8 +114,8 @@ def test_a_key_twice_is_refused(broker: Broker, ask: Ask) -> None:
 
 
 def test_a_resource_twice_is_refused_and_the_others_are_changed(broker: Broker, ask: Ask) -> None:
-    broker.topics.create("t", 1, {})
-    broker.topics.create("u", 1, {})
+    at_once(broker.topics.create("t", 1, {}))
+    at_once(broker.topics.create("u", 1, {}))
 
     response = ask(
         ALTER_CONFIGS,

@@ -7,6 +7,7 @@ from kio.schema.alter_partition_reassignments.v1.request import (
     ReassignableTopic,
 )
 from kio.schema.errors import ErrorCode
+from tests.at_once import at_once
 
 from headrace.broker.handlers import alter_partition_reassignments
 from headrace.broker.state import Broker
@@ -17,7 +18,7 @@ NODE_ID = 5
 
 @pytest.fixture(autouse=True)
 def _topic(broker: Broker) -> None:
-    broker.topics.create("t", 2, {})
+    at_once(broker.topics.create("t", 2, {}))
 
 
 def a_request(

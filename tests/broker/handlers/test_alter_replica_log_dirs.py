@@ -8,6 +8,7 @@ from kio.schema.alter_replica_log_dirs.v2.request import (
     AlterReplicaLogDirTopic,
 )
 from kio.schema.errors import ErrorCode
+from tests.at_once import at_once
 
 from headrace.broker.handlers import alter_replica_log_dirs
 from headrace.broker.state import Broker
@@ -17,7 +18,7 @@ ALTER_REPLICA_LOG_DIRS = 34
 
 @pytest.fixture(autouse=True)
 def _topic(broker: Broker) -> None:
-    broker.topics.create("t", 2, {})
+    at_once(broker.topics.create("t", 2, {}))
 
 
 def a_request(*wishes: tuple[Path | str, str, tuple[int, ...]]) -> AlterReplicaLogDirsRequest:

@@ -3,6 +3,7 @@ from typing import Any
 import pytest
 from kio.schema.consumer_group_describe.v1.request import ConsumerGroupDescribeRequest
 from kio.schema.errors import ErrorCode
+from tests.at_once import at_once
 from tests.broker.handlers.group_requests import (
     CONSUMER_DESCRIBE,
     CONSUMER_HEARTBEAT,
@@ -18,7 +19,7 @@ NOT_ASKED = -(2**31)
 
 @pytest.fixture(autouse=True)
 def topic(broker: Broker) -> None:
-    broker.topics.create("t", 2, {})
+    at_once(broker.topics.create("t", 2, {}))
 
 
 def describe(ask: Any, *names: str, version: int = 1, operations: bool = False) -> Any:
@@ -54,7 +55,7 @@ def test_a_group_is_shown_with_what_its_members_have_and_shall_have(
 
 def test_a_deleted_topic_is_no_longer_shown(ask: Any, broker: Broker) -> None:
     ask(CONSUMER_HEARTBEAT, a_beat())
-    broker.topics.delete("t")
+    at_once(broker.topics.delete("t"))
 
     (group,) = describe(ask, "g")
 

@@ -4,6 +4,7 @@ from typing import Any
 
 import pytest
 from kio.schema.errors import ErrorCode
+from tests.at_once import at_once
 from tests.broker.handlers.group_requests import CONSUMER_HEARTBEAT, a_beat, topic_id_of
 
 from headrace.broker.state import Broker
@@ -11,7 +12,7 @@ from headrace.broker.state import Broker
 
 @pytest.fixture(autouse=True)
 def topic(broker: Broker) -> None:
-    broker.topics.create("t", 2, {})
+    at_once(broker.topics.create("t", 2, {}))
 
 
 @pytest.mark.parametrize("version", [0, 1])

@@ -7,6 +7,7 @@ from kio.schema.create_partitions.v3.request import (
     CreatePartitionsTopic,
 )
 from kio.schema.errors import ErrorCode
+from tests.at_once import at_once
 
 from headrace.broker.handlers import create_partitions
 from headrace.broker.handlers.throttle import NO_THROTTLE
@@ -17,7 +18,7 @@ CREATE_PARTITIONS = 37
 
 @pytest.fixture(autouse=True)
 def _topic(broker: Broker) -> None:
-    broker.topics.create("t", 2, {})
+    at_once(broker.topics.create("t", 2, {}))
 
 
 def a_topic(

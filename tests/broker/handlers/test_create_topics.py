@@ -8,6 +8,7 @@ from kio.schema.create_topics.v7.request import (
     CreateTopicsRequest,
 )
 from kio.schema.errors import ErrorCode
+from tests.at_once import at_once
 
 from headrace.broker.handlers import create_topics
 from headrace.broker.partition_limits import MAX_PARTITIONS_PER_TOPIC
@@ -168,8 +169,8 @@ def test_manual_assignments_to_this_broker_set_the_partition_count(
 def test_a_topic_that_cannot_be_is_refused_in_kafkas_words(
     asked: CreatableTopic, error_code: ErrorCode, message: str, broker: Broker, ask: Any
 ) -> None:
-    broker.topics.create("taken", 1, {})
-    broker.topics.create("with.dot", 1, {})
+    at_once(broker.topics.create("taken", 1, {}))
+    at_once(broker.topics.create("with.dot", 1, {}))
 
     refused, accepted = ask(CREATE_TOPICS, a_request(asked, a_topic("other"))).topics
 

@@ -3,6 +3,7 @@ from typing import Any
 import pytest
 from kio.schema.delete_groups.v2.request import DeleteGroupsRequest
 from kio.schema.errors import ErrorCode
+from tests.at_once import at_once
 from tests.broker.handlers.group_requests import COMMIT, DELETE, a_commit, a_stable_member
 
 from headrace.broker.state import Broker
@@ -10,7 +11,7 @@ from headrace.broker.state import Broker
 
 @pytest.mark.parametrize("version", range(3))
 def test_only_empty_groups_go_each_with_its_result(ask: Any, broker: Broker, version: int) -> None:
-    broker.topics.create("t", 2, {})
+    at_once(broker.topics.create("t", 2, {}))
     a_stable_member(ask, "alive")
     for group_id in ("empty", ""):
         ask(COMMIT, a_commit(group_id), 9)

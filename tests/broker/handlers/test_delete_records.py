@@ -7,6 +7,7 @@ from kio.schema.delete_records.v2.request import (
     DeleteRecordsTopic,
 )
 from kio.schema.errors import ErrorCode
+from tests.at_once import at_once
 
 from headrace.broker.handlers import delete_records
 from headrace.broker.handlers.throttle import NO_THROTTLE
@@ -28,7 +29,7 @@ def the_row(answer: Any) -> Any:
 
 @pytest.fixture(autouse=True)
 def _topic(broker: Broker, append: Any) -> None:
-    broker.topics.create("t", 1, {})
+    at_once(broker.topics.create("t", 1, {}))
     append("t", 0, *[1_700_000_000_000] * 5)
 
 
@@ -64,7 +65,7 @@ def test_an_offset_that_is_not_there_is_out_of_range(offset: int, broker: Broker
 
 
 def test_records_of_a_compacted_topic_stay(broker: Broker, ask: Any) -> None:
-    broker.topics.create("compacted", 1, {"cleanup.policy": "compact"})
+    at_once(broker.topics.create("compacted", 1, {"cleanup.policy": "compact"}))
 
     row = the_row(ask(DELETE_RECORDS, a_request(0, "compacted")))
 
@@ -72,7 +73,7 @@ def test_records_of_a_compacted_topic_stay(broker: Broker, ask: Any) -> None:
 
 
 def test_records_of_an_internal_topic_stay(broker: Broker, ask: Any) -> None:
-    broker.topics.create("__consumer_offsets", 1, {})
+    at_once(broker.topics.create("__consumer_offsets", 1, {}))
 
     row = the_row(ask(DELETE_RECORDS, a_request(0, "__consumer_offsets")))
 

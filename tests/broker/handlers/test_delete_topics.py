@@ -4,6 +4,7 @@ from uuid import UUID
 import pytest
 from kio.schema.delete_topics.v6.request import DeleteTopicsRequest, DeleteTopicState
 from kio.schema.errors import ErrorCode
+from tests.at_once import at_once
 
 from headrace.broker.handlers import delete_topics
 from headrace.broker.handlers.throttle import NO_THROTTLE
@@ -26,7 +27,7 @@ def a_request(*topics: str | UUID | tuple[str | None, UUID | None]) -> DeleteTop
 @pytest.mark.parametrize("version", delete_topics.VERSIONS)
 def test_every_version_deletes_by_name(version: int, broker: Broker, ask: Any) -> None:
     for name in ("a", "b", "c"):
-        broker.topics.create(name, 1, {})
+        at_once(broker.topics.create(name, 1, {}))
 
     answer = ask(DELETE_TOPICS, a_request("a", "nope", "c"), version)
 
@@ -40,7 +41,7 @@ def test_every_version_deletes_by_name(version: int, broker: Broker, ask: Any) -
 
 
 def test_topics_are_deleted_by_id(broker: Broker, ask: Any) -> None:
-    topic = broker.topics.create("a", 1, {})
+    topic = at_once(broker.topics.create("a", 1, {}))
 
     answer = ask(DELETE_TOPICS, a_request(topic.topic_id, UUID(int=9)))
 
@@ -59,7 +60,7 @@ def test_topics_are_deleted_by_id(broker: Broker, ask: Any) -> None:
 def test_nothing_is_deleted_when_the_operator_forbids_it(
     version: int, error_code: ErrorCode, broker: Broker, ask: Any
 ) -> None:
-    broker.topics.create("a", 1, {})
+    at_once(broker.topics.create("a", 1, {}))
     broker.settings.set_dynamic({"delete.topic.enable": "false"})
 
     (result,) = ask(DELETE_TOPICS, a_request("a"), version).responses
@@ -69,7 +70,7 @@ def test_nothing_is_deleted_when_the_operator_forbids_it(
 
 
 def test_contradictory_requests_delete_nothing(broker: Broker, ask: Any) -> None:
-    topic = broker.topics.create("a", 1, {})
+    topic = at_once(broker.topics.create("a", 1, {}))
     twice = a_request("a", "a")
     both = a_request(("a", topic.topic_id))
     neither = a_request((None, None))
@@ -86,7 +87,7 @@ def test_contradictory_requests_delete_nothing(broker: Broker, ask: Any) -> None
 
 
 def test_a_name_and_an_id_of_the_same_topic_delete_it_once(broker: Broker, ask: Any) -> None:
-    topic = broker.topics.create("a", 1, {})
+    topic = at_once(broker.topics.create("a", 1, {}))
 
     answer = ask(DELETE_TOPICS, a_request(topic.topic_id, "a"))
 

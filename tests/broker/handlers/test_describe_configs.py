@@ -5,6 +5,7 @@ from typing import Any
 import pytest
 from kio.schema.describe_configs.v4.request import DescribeConfigsRequest, DescribeConfigsResource
 from kio.static.primitive import i8
+from tests.at_once import at_once
 
 from headrace.broker.state import Broker
 
@@ -45,7 +46,7 @@ def values(result: Any) -> dict[str, str | None]:
 def test_a_topic_shows_every_setting_at_every_version(
     broker: Broker, ask: Ask, version: int
 ) -> None:
-    broker.topics.create("orders", 1, {"retention.ms": "99"})
+    at_once(broker.topics.create("orders", 1, {"retention.ms": "99"}))
 
     result = only(ask(DESCRIBE_CONFIGS, a_request((TOPIC, "orders")), version))
 
@@ -67,7 +68,7 @@ def test_the_broker_shows_every_setting(broker: Broker, ask: Ask) -> None:
 def test_only_the_keys_asked_for_are_shown_and_unknown_ones_are_passed_over(
     broker: Broker, ask: Ask
 ) -> None:
-    broker.topics.create("orders", 1, {})
+    at_once(broker.topics.create("orders", 1, {}))
 
     request = a_request((TOPIC, "orders"), keys=("segment.ms", "no.such"))
 
@@ -75,13 +76,13 @@ def test_only_the_keys_asked_for_are_shown_and_unknown_ones_are_passed_over(
 
 
 def test_an_empty_list_of_keys_asks_for_all(broker: Broker, ask: Ask) -> None:
-    broker.topics.create("orders", 1, {})
+    at_once(broker.topics.create("orders", 1, {}))
 
     assert len(only(ask(DESCRIBE_CONFIGS, a_request((TOPIC, "orders"), keys=()))).configs) == 33
 
 
 def test_synonyms_and_documentation_come_only_when_asked_for(broker: Broker, ask: Ask) -> None:
-    broker.topics.create("orders", 1, {"segment.bytes": "2097152"})
+    at_once(broker.topics.create("orders", 1, {"segment.bytes": "2097152"}))
     resource, keys = (TOPIC, "orders"), ("segment.bytes",)
 
     (plain,) = only(ask(DESCRIBE_CONFIGS, a_request(resource, keys=keys))).configs
@@ -124,7 +125,7 @@ def test_a_resource_that_is_not_there_gets_kafkas_error(
 
 
 def test_one_bad_resource_does_not_spoil_the_others(broker: Broker, ask: Ask) -> None:
-    broker.topics.create("orders", 1, {})
+    at_once(broker.topics.create("orders", 1, {}))
 
     response = ask(DESCRIBE_CONFIGS, a_request((TOPIC, "nope"), (TOPIC, "orders")))
 

@@ -3,6 +3,7 @@ from typing import Any
 import pytest
 from kio.schema.describe_groups.v6.request import DescribeGroupsRequest
 from kio.schema.errors import ErrorCode
+from tests.at_once import at_once
 from tests.broker.handlers.group_requests import (
     CONSUMER_HEARTBEAT,
     DESCRIBE,
@@ -53,7 +54,7 @@ def test_a_group_that_is_not_there_is_dead(ask: Any, version: int) -> None:
 
 
 def test_a_group_of_the_new_protocol_is_not_shown_here(ask: Any, broker: Broker) -> None:
-    broker.topics.create("t", 2, {})
+    at_once(broker.topics.create("t", 2, {}))
     ask(CONSUMER_HEARTBEAT, a_beat("new"))
     request = DescribeGroupsRequest(groups=("new",), include_authorized_operations=False)
 

@@ -5,6 +5,7 @@ from typing import Any
 import pytest
 from kio.schema.describe_log_dirs.v5.request import DescribableLogDirTopic, DescribeLogDirsRequest
 from kio.schema.errors import ErrorCode
+from tests.at_once import at_once
 
 from headrace.broker.handlers import describe_log_dirs
 from headrace.broker.state import Broker
@@ -33,7 +34,7 @@ def sizes_of(answer: Any) -> dict[tuple[str, int], int]:
 def test_every_version_tells_the_size_of_all_partitions(
     version: int, broker: Broker, ask: Any, append: Any, tmp_path: Path
 ) -> None:
-    broker.topics.create("t", 2, {})
+    at_once(broker.topics.create("t", 2, {}))
     append("t", 0, 1_700_000_000_000)
 
     answer = ask(DESCRIBE_LOG_DIRS, DescribeLogDirsRequest(topics=None), version)
@@ -49,7 +50,7 @@ def test_every_version_tells_the_size_of_all_partitions(
 
 
 def test_only_partitions_that_exist_are_described(broker: Broker, ask: Any) -> None:
-    broker.topics.create("t", 3, {})
+    at_once(broker.topics.create("t", 3, {}))
 
     answer = ask(DESCRIBE_LOG_DIRS, a_request(("t", (1, 3, -1)), ("nope", (0,))))
 
@@ -57,7 +58,7 @@ def test_only_partitions_that_exist_are_described(broker: Broker, ask: Any) -> N
 
 
 def test_sizes_are_told_without_opening_logs(broker: Broker, ask: Any, tmp_path: Path) -> None:
-    broker.topics.create("t", 1, {})
+    at_once(broker.topics.create("t", 1, {}))
     (tmp_path / "t-0").mkdir()
     (tmp_path / "t-0" / f"{0:020d}.log").write_bytes(b"x" * 100)
     (tmp_path / "t-0" / f"{7:020d}.log").write_bytes(b"x" * 11)

@@ -3,6 +3,7 @@ from typing import Any
 import pytest
 from kio.schema.describe_quorum.v2.request import DescribeQuorumRequest, PartitionData, TopicData
 from kio.schema.errors import ErrorCode
+from tests.at_once import at_once
 
 from headrace.broker.handlers import describe_quorum
 from headrace.broker.state import Broker
@@ -58,9 +59,9 @@ def test_the_end_offset_rises_with_each_change_of_topics(broker: Broker, ask: An
         return offset
 
     first = end_offset()
-    broker.topics.create("t", 1, {})
+    at_once(broker.topics.create("t", 1, {}))
     second = end_offset()
-    broker.topics.delete("t")
+    at_once(broker.topics.delete("t"))
 
     assert first < second < end_offset()
 
@@ -80,7 +81,7 @@ def test_the_end_offset_rises_with_each_change_of_topics(broker: Broker, ask: An
 def test_who_asks_for_more_or_else_is_told_nothing(
     asked: list[tuple[str, tuple[int, ...]]], version: int, broker: Broker, ask: Any
 ) -> None:
-    broker.topics.create("t", 1, {})
+    at_once(broker.topics.create("t", 1, {}))
 
     answer = ask(DESCRIBE_QUORUM, a_request(*asked), version)
 

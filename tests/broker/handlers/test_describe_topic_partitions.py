@@ -7,6 +7,7 @@ from kio.schema.describe_topic_partitions.v0.request import (
     TopicRequest,
 )
 from kio.schema.errors import ErrorCode
+from tests.at_once import at_once
 
 from headrace.broker.state import Broker
 
@@ -16,7 +17,7 @@ DESCRIBE_TOPIC_PARTITIONS = 75
 @pytest.fixture(autouse=True)
 def _topics(broker: Broker) -> None:
     for name in ("b", "a", "c"):
-        broker.topics.create(name, 3, {})
+        at_once(broker.topics.create(name, 3, {}))
 
 
 def a_request(
@@ -81,7 +82,7 @@ def test_a_page_holds_at_least_one_partition(limit: int, ask: Any) -> None:
 
 
 def test_the_brokers_own_limit_holds_too(broker: Broker, ask: Any) -> None:
-    broker.topics.create("A-large", 2001, {})
+    at_once(broker.topics.create("A-large", 2001, {}))
 
     answer = ask(DESCRIBE_TOPIC_PARTITIONS, a_request(limit=1_000_000))
 

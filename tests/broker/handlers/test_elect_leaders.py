@@ -3,6 +3,7 @@ from typing import Any
 import pytest
 from kio.schema.elect_leaders.v2.request import ElectLeadersRequest, TopicPartitions
 from kio.schema.errors import ErrorCode
+from tests.at_once import at_once
 
 from headrace.broker.handlers import elect_leaders
 from headrace.broker.handlers.elect_leaders import PREFERRED, UNCLEAN
@@ -15,7 +16,7 @@ NOT_NEEDED = ErrorCode.election_not_needed
 
 @pytest.fixture(autouse=True)
 def _topic(broker: Broker) -> None:
-    broker.topics.create("t", 2, {})
+    at_once(broker.topics.create("t", 2, {}))
 
 
 def a_request(
@@ -68,7 +69,7 @@ def test_what_is_not_there_has_no_election(election_type: int, ask: Any) -> None
 
 
 def test_of_all_partitions_only_those_that_needed_one_are_named(broker: Broker, ask: Any) -> None:
-    broker.topics.create("a", 1, {})
+    at_once(broker.topics.create("a", 1, {}))
     everything = ElectLeadersRequest(election_type=PREFERRED, topic_partitions=None)
 
     assert results_of(ask(ELECT_LEADERS, everything)) == [("a", []), ("t", [])]

@@ -98,7 +98,7 @@ class Client:
 
 def create(broker: RunningBroker, partitions: int) -> None:
     async def make() -> None:
-        broker.server.service.broker.topics.create(TOPIC, partitions, {})
+        await broker.server.service.broker.topics.create(TOPIC, partitions, {})
 
     broker.run(make)
 

@@ -9,14 +9,17 @@ from kio.schema.incremental_alter_configs.v1.request import (
     IncrementalAlterConfigsRequest,
 )
 from kio.static.primitive import i8
+from tests.at_once import at_once
 
 from headrace.broker.state import Broker
 from headrace.errors import StorageError
+from headrace.log.producer_state import ProducerEntry
 
 INCREMENTAL_ALTER_CONFIGS = 44
 TOPIC, BROKER, BROKER_LOGGER, CLIENT_METRICS, GROUP = 2, 4, 8, 16, 32
 SET, DELETE, APPEND, SUBTRACT = 0, 1, 2, 3
 NODE = "5"
+NOW_MS = 1_700_000_000_000
 
 Ask = Callable[..., Any]
 Edit = tuple[str, int, str | None]
@@ -57,7 +60,7 @@ def logger() -> Iterator[logging.Logger]:
 def test_single_overrides_are_set_and_removed_at_every_version(
     broker: Broker, ask: Ask, version: int
 ) -> None:
-    broker.topics.create("t", 1, {"retention.ms": "1", "flush.ms": "2"})
+    at_once(broker.topics.create("t", 1, {"retention.ms": "1", "flush.ms": "2"}))
 
     request = a_request(TOPIC, "t", ("flush.ms", DELETE, None), ("segment.ms", SET, "3"))
     response = ask(INCREMENTAL_ALTER_CONFIGS, request, version)
@@ -67,7 +70,7 @@ def test_single_overrides_are_set_and_removed_at_every_version(
 
 
 def test_an_open_log_follows_its_topic(broker: Broker, alter: Any) -> None:
-    broker.topics.create("t", 1, {})
+    at_once(broker.topics.create("t", 1, {}))
     log = broker.topics.log("t", 0)
 
     alter(TOPIC, "t", ("segment.bytes", SET, "2097152"))
@@ -76,7 +79,7 @@ def test_an_open_log_follows_its_topic(broker: Broker, alter: Any) -> None:
 
 
 def test_a_list_grows_and_shrinks_from_what_is_in_force(broker: Broker, alter: Any) -> None:
-    broker.topics.create("t", 1, {})
+    at_once(broker.topics.create("t", 1, {}))
 
     assert alter(TOPIC, "t", ("cleanup.policy", APPEND, "compact,delete")) == (0, None)
     assert broker.topics.get("t").configs == {"cleanup.policy": "delete,compact"}
@@ -85,7 +88,7 @@ def test_a_list_grows_and_shrinks_from_what_is_in_force(broker: Broker, alter: A
 
 
 def test_one_bad_config_keeps_the_resource_as_it_was(broker: Broker, alter: Any) -> None:
-    broker.topics.create("t", 1, {})
+    at_once(broker.topics.create("t", 1, {}))
 
     code, _ = alter(TOPIC, "t", ("retention.ms", SET, "5"), ("segment.bytes", SET, "1"))
 
@@ -94,7 +97,7 @@ def test_one_bad_config_keeps_the_resource_as_it_was(broker: Broker, alter: Any)
 
 
 def test_validate_only_changes_nothing(broker: Broker, alter: Any) -> None:
-    broker.topics.create("t", 1, {})
+    at_once(broker.topics.create("t", 1, {}))
 
     assert alter(TOPIC, "t", ("retention.ms", SET, "5"), validate_only=True) == (0, None)
     assert alter(BROKER, NODE, ("message.max.bytes", SET, "5"), validate_only=True) == (0, None)
@@ -153,6 +156,21 @@ def test_validate_only_changes_nothing(broker: Broker, alter: Any) -> None:
             "Cannot update these configs at default cluster level, broker id must be specified: "
             "[sasl.jaas.config]",
         ),
+        (
+            BROKER,
+            NODE,
+            ("ssl.client.auth", SET, "required"),
+            42,
+            "These settings would not be honoured, because there is no TLS, SASL, authorizer or "
+            "policy in headrace yet: [ssl.client.auth]",
+        ),
+        (
+            BROKER,
+            NODE,
+            ("authorizer.class.name", SET, "x"),
+            42,
+            "Cannot update these configs dynamically: [authorizer.class.name]",
+        ),
         (GROUP, "g", ("no.such", SET, "1"), 40, "Unknown group config name: no.such"),
         (
             CLIENT_METRICS,
@@ -183,7 +201,7 @@ def test_validate_only_changes_nothing(broker: Broker, alter: Any) -> None:
 def test_each_edit_gets_the_answer_kafka_gives(
     broker: Broker, alter: Any, kind: int, name: str, edit: Edit, code: int, message: str | None
 ) -> None:
-    broker.topics.create("t", 1, {})
+    at_once(broker.topics.create("t", 1, {}))
 
     assert alter(kind, name, edit) == (code, message)
     assert broker.topics.get("t").configs == {}
@@ -193,7 +211,7 @@ def test_each_edit_gets_the_answer_kafka_gives(
 def test_a_changed_broker_setting_reaches_open_logs_and_the_catalog(
     broker: Broker, alter: Any
 ) -> None:
-    broker.topics.create("t", 1, {})
+    at_once(broker.topics.create("t", 1, {}))
     log = broker.topics.log("t", 0)
 
     assert alter(BROKER, "", ("log.segment.bytes", SET, "3145728")) == (0, None)
@@ -206,6 +224,25 @@ def test_a_changed_broker_setting_reaches_open_logs_and_the_catalog(
     }
     assert alter(BROKER, NODE, ("log.segment.bytes", DELETE, None)) == (0, None)
     assert log.config.segment_bytes == 3145728
+
+
+def test_producers_are_forgotten_after_what_the_setting_says_now(
+    broker: Broker, alter: Any
+) -> None:
+    at_once(broker.topics.create("open", 1, {}))
+    at_once(broker.topics.create("later", 1, {}))
+    log = broker.topics.log("open", 0)
+    log.producers.entries[7] = ProducerEntry(0, (), NOW_MS)
+    at_once(broker.topics.enforce_retention(NOW_MS + 2000))
+    assert set(log.producers.entries) == {7}
+
+    assert alter(BROKER, "", ("producer.id.expiration.ms", SET, "2000")) == (0, None)
+    at_once(broker.topics.enforce_retention(NOW_MS + 2000))
+
+    assert log.producers.entries == {}
+    assert broker.topics.log("later", 0).producer_expiration_ms == 2000
+    assert alter(BROKER, "", ("producer.id.expiration.ms", DELETE, None)) == (0, None)
+    assert log.producer_expiration_ms == 86_400_000
 
 
 def test_a_change_that_cannot_be_stored_does_not_act(

@@ -67,6 +67,6 @@ def test_a_catalog_that_cannot_be_written_is_a_storage_error(
     def fail() -> int:
         raise StorageError("the disk is full")
 
-    monkeypatch.setattr(broker.topics.catalog, "next_producer_id", fail)
+    monkeypatch.setattr(broker.topics.catalog, "reserve_producer_ids", fail)
 
     assert ask(INIT_PRODUCER_ID, a_request()).error_code == ErrorCode.kafka_storage_error

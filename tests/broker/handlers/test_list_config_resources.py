@@ -4,6 +4,7 @@ from typing import Any
 import pytest
 from kio.schema.list_config_resources.v1.request import ListConfigResourcesRequest
 from kio.static.primitive import i8
+from tests.at_once import at_once
 
 from headrace.broker.state import Broker
 
@@ -19,8 +20,8 @@ def a_request(*kinds: int) -> ListConfigResourcesRequest:
 
 @pytest.fixture(autouse=True)
 def resources(broker: Broker) -> None:
-    broker.topics.create("u", 1, {})
-    broker.topics.create("t", 1, {})
+    at_once(broker.topics.create("u", 1, {}))
+    at_once(broker.topics.create("t", 1, {}))
     broker.settings.set_dynamic(
         {"group:share.session.timeout.ms:g": "46000", "client-metrics:interval.ms:m": "5000"}
     )

@@ -2,6 +2,7 @@ from typing import Any
 
 import pytest
 from kio.schema.list_groups.v5.request import ListGroupsRequest
+from tests.at_once import at_once
 from tests.broker.handlers.group_requests import (
     COMMIT,
     CONSUMER_HEARTBEAT,
@@ -16,7 +17,7 @@ from headrace.broker.state import Broker
 
 @pytest.fixture
 def three_groups(ask: Any, broker: Broker) -> None:
-    broker.topics.create("t", 2, {})
+    at_once(broker.topics.create("t", 2, {}))
     a_stable_member(ask, "classic")
     ask(CONSUMER_HEARTBEAT, a_beat("new"))
     ask(COMMIT, a_commit("simple"), 9)

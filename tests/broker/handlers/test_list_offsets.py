@@ -1,3 +1,8 @@
+import asyncio
+import inspect
+import itertools
+import os
+import threading
 from typing import Any
 
 import pytest
@@ -7,10 +12,12 @@ from kio.schema.list_offsets.v11.request import (
     ListOffsetsRequest,
     ListOffsetsTopic,
 )
+from tests.at_once import at_once
 
+from headrace.broker import turns
 from headrace.broker.handlers import list_offsets
 from headrace.broker.handlers.throttle import NO_THROTTLE
-from headrace.broker.state import Broker
+from headrace.broker.state import Broker, RequestContext
 
 LIST_OFFSETS = 2
 T0 = 1_699_999_000_000
@@ -18,7 +25,7 @@ T0 = 1_699_999_000_000
 
 @pytest.fixture(autouse=True)
 def _topic(broker: Broker, append: Any) -> None:
-    broker.topics.create("t", 2, {"retention.ms": "-1"})
+    at_once(broker.topics.create("t", 2, {"retention.ms": "-1"}))
     append("t", 0, T0, T0 + 500, T0 + 200, T0 + 900, T0 + 600)
 
 
@@ -143,3 +150,76 @@ def test_a_partition_asked_for_twice_is_an_invalid_request(ask: Any) -> None:
         ErrorCode.invalid_request,
         ErrorCode.none,
     ]
+
+
+def turns_during(answer: Any, loop: asyncio.Runner) -> tuple[Any, int]:
+    """The answer, and how often others had the loop until it was there."""
+
+    async def run() -> tuple[Any, int]:
+        asked = asyncio.ensure_future(answer)
+        turns = 0
+        while not asked.done():
+            await asyncio.sleep(0)
+            turns += 1
+        return asked.result(), turns
+
+    return loop.run(run())
+
+
+async def handled(request: ListOffsetsRequest, broker: Broker) -> Any:
+    response = list_offsets.handle(request, broker, RequestContext(2, 11, "client", "127.0.0.1"))
+    return await response if inspect.iscoroutine(response) else response
+
+
+def test_no_batch_is_read_on_the_loop(
+    broker: Broker, loop: asyncio.Runner, monkeypatch: pytest.MonkeyPatch
+) -> None:
+    may_read = threading.Event()
+    pread = os.pread
+
+    def slow_pread(*arguments: int) -> bytes:
+        assert may_read.wait(60), "the loop waited for the disk"
+        return pread(*arguments)
+
+    async def run() -> Any:
+        monkeypatch.setattr(os, "pread", slow_pread)
+        asked = asyncio.ensure_future(handled(a_request((0, T0 + 501), (1, 0)), broker))
+        await asyncio.sleep(0)
+        may_read.set()
+        return await asked
+
+    found = [(row.timestamp, row.offset) for row in loop.run(run()).topics[0].partitions]
+
+    assert found == [(T0 + 900, 3), (-1, -1)]
+
+
+def test_a_hundred_thousand_questions_leave_the_loop_to_others(
+    broker: Broker, loop: asyncio.Runner, monkeypatch: pytest.MonkeyPatch
+) -> None:
+    # By a clock on which looking at it takes ten microseconds: time does not come into this.
+    now = itertools.count(1)
+    monkeypatch.setattr(turns, "perf_counter", lambda: next(now) * 1e-5)
+    request = a_request(*((index, -1) for index in range(100_000)))
+
+    answer, seen = turns_during(handled(request, broker), loop)
+
+    rows = answer.topics[0].partitions
+    assert [row.offset for row in rows[:2]] == [5, 0]
+    assert rows[-1].error_code == ErrorCode.unknown_topic_or_partition
+    assert seen > 2 * 100_000 * 1e-5 / turns.SLICE_SECONDS
+
+
+def test_files_that_vanish_are_an_error_of_their_partition(
+    broker: Broker, loop: asyncio.Runner, append: Any
+) -> None:
+    append("t", 1, T0)
+    log = broker.topics.log("t", 0)
+    segment = log.segments[0]
+    segment.file.close()
+    segment.path.rename(segment.path.with_suffix(".away"))
+
+    rows = loop.run(handled(a_request((0, T0), (1, T0)), broker)).topics[0].partitions
+
+    segment.path.with_suffix(".away").rename(segment.path)
+    assert [row.error_code for row in rows] == [ErrorCode.kafka_storage_error, ErrorCode.none]
+    assert rows[1].offset == 0

@@ -4,9 +4,10 @@ from uuid import UUID
 import pytest
 from kio.schema.errors import ErrorCode
 from kio.schema.metadata.v10.request import MetadataRequest, MetadataRequestTopic
+from tests.at_once import at_once
 
 from headrace.broker.handlers import metadata
-from headrace.broker.state import Broker, RequestContext
+from headrace.broker.state import Broker
 
 METADATA = 3
 
@@ -34,7 +35,7 @@ def by_id(*ids: UUID) -> MetadataRequest:
 def test_every_version_names_the_broker_and_the_topic(
     version: int, broker: Broker, ask: Any
 ) -> None:
-    topic = broker.topics.create("t", 3, {})
+    topic = at_once(broker.topics.create("t", 3, {}))
 
     answer = ask(METADATA, a_request("t"), version)
 
@@ -59,8 +60,8 @@ def test_every_version_names_the_broker_and_the_topic(
 def test_null_asks_for_all_topics_and_an_empty_list_for_none(
     version: int, broker: Broker, ask: Any
 ) -> None:
-    broker.topics.create("b", 1, {})
-    broker.topics.create("a", 1, {})
+    at_once(broker.topics.create("b", 1, {}))
+    at_once(broker.topics.create("a", 1, {}))
 
     everything = ask(METADATA, a_request(all_topics=True), version)
     nothing = ask(METADATA, a_request(), version)
@@ -70,7 +71,7 @@ def test_null_asks_for_all_topics_and_an_empty_list_for_none(
 
 
 def test_in_version_0_an_empty_list_asks_for_all(broker: Broker, ask: Any) -> None:
-    broker.topics.create("a", 1, {})
+    at_once(broker.topics.create("a", 1, {}))
 
     assert [topic.name for topic in ask(METADATA, a_request(), 0).topics] == ["a"]
 
@@ -122,7 +123,7 @@ def test_one_bad_name_does_not_keep_the_others_from_being_created(broker: Broker
 
 
 def test_a_name_asked_for_twice_is_answered_once(broker: Broker, ask: Any) -> None:
-    broker.topics.create("t", 1, {})
+    at_once(broker.topics.create("t", 1, {}))
 
     assert len(ask(METADATA, a_request("t", "t")).topics) == 1
 
@@ -138,7 +139,7 @@ def test_the_offsets_topic_comes_into_being_as_kafka_makes_it(broker: Broker, as
 
 @pytest.mark.parametrize("version", [12, 13])
 def test_topics_are_found_by_id(version: int, broker: Broker, ask: Any) -> None:
-    topic = broker.topics.create("t", 1, {})
+    topic = at_once(broker.topics.create("t", 1, {}))
     unknown = UUID(int=99)
 
     known_row, unknown_row = ask(METADATA, by_id(topic.topic_id, unknown), version).topics
@@ -157,7 +158,7 @@ def test_ids_are_refused_before_version_12(version: int, ask: Any) -> None:
 
 @pytest.mark.parametrize("version", [8, 9, 10, 13])
 def test_topic_operations_are_told_when_asked_for(version: int, broker: Broker, ask: Any) -> None:
-    broker.topics.create("t", 1, {})
+    at_once(broker.topics.create("t", 1, {}))
     request = a_request("t", include_topic_authorized_operations=True)
 
     asked = ask(METADATA, request, version).topics[0].topic_authorized_operations
@@ -168,18 +169,15 @@ def test_topic_operations_are_told_when_asked_for(version: int, broker: Broker, 
 
 @pytest.mark.parametrize(("is_asked", "operations"), [(True, 8096), (False, -(2**31))])
 def test_cluster_operations_are_told_when_asked_for(
-    is_asked: bool, operations: int, broker: Broker
+    is_asked: bool, operations: int, ask: Any
 ) -> None:
-    request = a_request(include_cluster_authorized_operations=is_asked)
-    context = RequestContext(METADATA, 10, "client", "127.0.0.1")
-
-    answer = metadata.handle(request, broker, context)
+    answer = ask(METADATA, a_request(include_cluster_authorized_operations=is_asked), 10)
 
     assert answer.cluster_authorized_operations == operations
 
 
 def test_describing_topics_opens_no_log(broker: Broker, ask: Any) -> None:
-    broker.topics.create("t", 5000, {})
+    at_once(broker.topics.create("t", 5000, {}))
 
     answer = ask(METADATA, a_request(all_topics=True))
 

@@ -11,6 +11,7 @@ from kio.schema.offset_commit.v10.request import (
     OffsetCommitRequestPartition,
     OffsetCommitRequestTopic,
 )
+from tests.at_once import at_once
 from tests.broker.handlers.group_requests import (
     COMMIT,
     CONSUMER_HEARTBEAT,
@@ -25,7 +26,7 @@ from headrace.broker.state import Broker
 
 @pytest.fixture(autouse=True)
 def topic(broker: Broker) -> None:
-    broker.topics.create("t", 2, {})
+    at_once(broker.topics.create("t", 2, {}))
 
 
 def codes(answer: Any) -> dict[tuple[Any, int], ErrorCode]:

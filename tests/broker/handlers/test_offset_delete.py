@@ -7,6 +7,7 @@ from kio.schema.offset_delete.v0.request import (
     OffsetDeleteRequestPartition,
     OffsetDeleteRequestTopic,
 )
+from tests.at_once import at_once
 from tests.broker.handlers.group_requests import (
     COMMIT,
     DELETE_OFFSETS,
@@ -41,8 +42,8 @@ def codes(answer: Any) -> dict[tuple[str, int], ErrorCode]:
 
 
 def test_offsets_go_where_nobody_reads(ask: Any, broker: Broker) -> None:
-    broker.topics.create("t", 2, {})
-    broker.topics.create("u", 2, {})
+    at_once(broker.topics.create("t", 2, {}))
+    at_once(broker.topics.create("u", 2, {}))
     joined = a_stable_member(ask)
     topics = (("t", 0, 5), ("u", 0, 6))
     ask(COMMIT, a_commit("g", joined.member_id, 1, topics=topics), 9)

@@ -13,6 +13,7 @@ from kio.schema.offset_fetch.v9.request import (
 from kio.schema.offset_fetch.v10.request import OffsetFetchRequest as ByIdRequest
 from kio.schema.offset_fetch.v10.request import OffsetFetchRequestGroup as ByIdGroup
 from kio.schema.offset_fetch.v10.request import OffsetFetchRequestTopics as ByIdTopics
+from tests.at_once import at_once
 from tests.broker.handlers.group_requests import (
     COMMIT,
     CONSUMER_HEARTBEAT,
@@ -27,7 +28,7 @@ from headrace.broker.state import Broker
 
 @pytest.fixture(autouse=True)
 def committed(ask: Any, broker: Broker) -> None:
-    broker.topics.create("t", 2, {})
+    at_once(broker.topics.create("t", 2, {}))
     ask(COMMIT, a_commit(metadata="why"), 9)
 
 

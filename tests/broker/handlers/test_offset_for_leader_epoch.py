@@ -7,6 +7,7 @@ from kio.schema.offset_for_leader_epoch.v4.request import (
     OffsetForLeaderPartition,
     OffsetForLeaderTopic,
 )
+from tests.at_once import at_once
 
 from headrace.broker.handlers import offset_for_leader_epoch
 from headrace.broker.state import Broker
@@ -16,7 +17,7 @@ OFFSET_FOR_LEADER_EPOCH = 23
 
 @pytest.fixture(autouse=True)
 def _topic(broker: Broker, append: Any) -> None:
-    broker.topics.create("t", 2, {})
+    at_once(broker.topics.create("t", 2, {}))
     append("t", 0, 1_700_000_000_000, 1_700_000_000_000)
 
 

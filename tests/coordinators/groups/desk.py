@@ -48,8 +48,8 @@ class FakeTopics:
     def shape_by_id(self, topic_id: UUID) -> TopicShape | None:
         return next((one for one in self.by_name.values() if one.topic_id == topic_id), None)
 
-    def names(self) -> list[str]:
-        return sorted(self.by_name)
+    def names(self) -> frozenset[str]:
+        return frozenset(self.by_name)
 
 
 class Desk:

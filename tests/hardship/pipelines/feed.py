@@ -17,7 +17,7 @@ TOPIC = "readings"
 PARTITIONS = 4
 SENSORS = 50
 SCHEMA = "sensor string not null, reading bigint"
-_PATIENCE_SECONDS = 120.0
+_PATIENCE_SECONDS = 240.0
 _BURST = 100  # messages between two pauses of 0.1 s: some 1,000 a second, unless told otherwise
 
 

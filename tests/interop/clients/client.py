@@ -3,7 +3,7 @@
 from collections.abc import Sequence
 from typing import NamedTuple, Protocol
 
-READ_TIMEOUT_S = 30
+READ_TIMEOUT_S = 120
 
 
 class Message(NamedTuple):

@@ -14,7 +14,7 @@ from tests.interop.groups.members.session import MemberConfig
 from tests.interop.groups.numbers import Numbers
 from tests.interop.wire import Engine
 
-_ASK_S = 30
+_ASK_S = 120
 _COORDINATOR_IS_COMING = (
     ck.KafkaError.NOT_COORDINATOR,
     ck.KafkaError.COORDINATOR_NOT_AVAILABLE,

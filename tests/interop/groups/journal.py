@@ -7,7 +7,7 @@ from collections.abc import Callable
 from typing import Any, NamedTuple
 
 Event = dict[str, Any]
-WAIT_S = 60.0
+WAIT_S = 180.0
 
 
 class Processed(NamedTuple):

@@ -13,7 +13,7 @@ from typing import IO, NamedTuple
 from tests.interop.groups.journal import Event, Journal
 
 ROOT = Path(__file__).parents[3]
-_END_S = 40.0
+_END_S = 120.0
 
 # Makes an event of a line the program printed; None when the line is only worth keeping.
 Reader = Callable[[str], Event | None]

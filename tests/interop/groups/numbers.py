@@ -7,7 +7,7 @@ from collections.abc import Iterator
 import confluent_kafka as ck
 
 _PAUSE_S = 0.01  # only the pace: about a hundred messages a second
-_FLUSH_S = 30
+_FLUSH_S = 120
 
 
 class Numbers:

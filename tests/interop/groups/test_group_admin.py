@@ -20,7 +20,7 @@ with warnings.catch_warnings():
     from kafka import KafkaAdminClient
 
 CONSUMER_GROUPS = "org.apache.kafka.tools.consumer.group.ConsumerGroupCommand"
-_ASK_S = 30
+_ASK_S = 120
 
 
 @pytest.fixture

@@ -31,7 +31,7 @@ def test_a_cluster_of_two_brokers_is_refused(tmp_path: Path) -> None:
 
 @pytest.mark.slow
 @pytest.mark.java
-@pytest.mark.timeout(900)
+@pytest.mark.timeout(1800)
 def test_a_real_cluster_keeps_its_promises_through_every_scenario(tmp_path: Path) -> None:
     with running_cluster(tmp_path / "cluster", settings=TUNED) as cluster:
         report = run_drill(cluster, PLAN)

@@ -55,7 +55,7 @@ def read_all(run: Run, topic: str) -> list[DeadLetter]:
             for number in numbers
         }
         return sorted(
-            read_letters(consumer, topic, bounds, timeout_s=30), key=lambda each: each.offset
+            read_letters(consumer, topic, bounds, timeout_s=120), key=lambda each: each.offset
         )
     finally:
         consumer.close()
@@ -141,7 +141,7 @@ def test_no_bad_record_makes_no_topic(run: Run) -> None:
     from confluent_kafka.admin import AdminClient
 
     config: dict[str, Any] = run.bus.client_config()
-    assert "nothing" not in AdminClient(config).list_topics(timeout=10).topics
+    assert "nothing" not in AdminClient(config).list_topics(timeout=120).topics
 
 
 def test_the_topic_of_a_pipeline() -> None:

@@ -24,7 +24,7 @@ from headrace.pipelines.source import TopicSource
 if TYPE_CHECKING:
     from pyspark.sql import DataFrame
 
-PATIENCE_S = 60.0
+PATIENCE_S = 180.0
 
 
 @dataclass(frozen=True)

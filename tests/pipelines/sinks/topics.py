@@ -27,7 +27,7 @@ def records_on(bootstrap: str, topic: str) -> list[Seen]:
         }
     )
     try:
-        partitions = consumer.list_topics(topic, timeout=10).topics[topic].partitions
+        partitions = consumer.list_topics(topic, timeout=120).topics[topic].partitions
         consumer.assign([TopicPartition(topic, each, 0) for each in partitions])
         seen, left = list[Seen](), set(partitions)
         while left:
@@ -63,4 +63,4 @@ def produce(bootstrap: str, topic: str, records: list[Seen]) -> None:
             timestamp=record.time_ms,
             headers=list(record.headers),
         )
-    assert producer.flush(10) == 0
+    assert producer.flush(120) == 0

@@ -43,7 +43,7 @@ print(rows, os.environ.get("PYTHONSAFEPATH"))
 close_session(again)
 """
 WAIT_TO_BE_KILLED = "sys.stdin.read()"
-JAVA_END_TIMEOUT_S = 60
+JAVA_END_TIMEOUT_S = 180
 
 
 def test_a_log_that_cannot_be_written_is_named(tmp_path: Path) -> None:

@@ -52,7 +52,7 @@ def fill(bus: Bus) -> Bus:
         NewTopic("stamped", 1, 1, config=by_broker),
     ]
     for future in admin.create_topics(made).values():
-        future.result(30)
+        future.result(120)
     producer = Producer(bus.client_config())
     jitter = random.Random(7)
     for number in range(RECORDS):
@@ -69,7 +69,7 @@ def fill(bus: Bus) -> Bus:
         producer.produce("eu.people-x", json.dumps({"id": number, "name": f"p{number}"}))
     producer.produce("bytes", b"\x00\xff\x01", key=b"\xfe")
     producer.produce("bytes", None, key=b"gone")
-    assert producer.flush(30) == 0
+    assert producer.flush(120) == 0
     return bus
 
 
@@ -133,7 +133,7 @@ def test_a_query_reads_only_what_can_matter_and_finds_all_of_it(
 
 
 @pytest.mark.slow
-@pytest.mark.timeout(600)
+@pytest.mark.timeout(1800)
 def test_bounds_change_no_result_whatever_is_asked(spark: "SparkSession", bus: Bus) -> None:
     topics = TopicQuery(spark, bus, schemas={"orders": "id bigint"})
     dice = random.Random(11)

@@ -4,7 +4,7 @@ import os
 import subprocess
 import sys
 import time
-from collections.abc import Iterator
+from collections.abc import Iterator, Mapping
 from contextlib import contextmanager
 from pathlib import Path
 
@@ -25,10 +25,16 @@ class HeadraceDriver:
 
     has_jit = False
 
-    def __init__(self, name: str = "headrace", source: Path | None = None) -> None:
+    def __init__(
+        self,
+        name: str = "headrace",
+        source: Path | None = None,
+        settings: Mapping[str, str] | None = None,
+    ) -> None:
         """`source` is a checkout of headrace to run instead of this one."""
         self.name = name
         self._source = source
+        self._settings = dict(settings or {})
 
     def prepare(self, directory: Path) -> None:
         # The first start compiles Python to byte code, as an installation would have done.
@@ -44,6 +50,8 @@ class HeadraceDriver:
         command += ["--host", _HOST, "--port", str(port), "--data-dir", data_directory]
         command += ["--http-port", "0", "--log-level", "warning"]
         command += ["--set", f"headrace.acks.all.sync={str(is_durable).lower()}"]
+        for name, value in self._settings.items():
+            command += ["--set", f"{name}={value}"]
         started = time.monotonic()
         running = process.start(command, output=log_file, env=_environment(self._source))
         try:

@@ -1,6 +1,6 @@
 """Apache Kafka as its own start script runs it: 1 GB heap, G1, default settings."""
 
-from collections.abc import Iterator
+from collections.abc import Iterator, Mapping
 from contextlib import contextmanager
 from pathlib import Path
 
@@ -26,13 +26,16 @@ class KafkaDriver:
     name = "kafka"
     has_jit = True
 
+    def __init__(self, settings: Mapping[str, str] | None = None) -> None:
+        self._settings = dict(settings or {})
+
     def prepare(self, directory: Path) -> None:
         find_java()
         kafka_jars()
 
     @contextmanager
     def running(self, directory: Path, *, is_durable: bool) -> Iterator[RunningBroker]:
-        settings = _SETTINGS | (_DURABLE if is_durable else {})
+        settings = _SETTINGS | (_DURABLE if is_durable else {}) | self._settings
         with KafkaNode(directory, jvm_flags=BENCH_JVM, settings=settings) as node:
             assert node.process is not None
             yield RunningBroker(

@@ -50,13 +50,13 @@ class OffsetsTopic:
         except UnknownTopicError:
             return None
 
-    def ensure(self) -> Topic:
+    async def ensure(self) -> Topic:
         """The topic, made when it is not there."""
         topic = self.topic
         if topic is None:
-            topic = self._topics.plan_by_default(GROUP_METADATA_TOPIC)
-            self._topics.add([topic])
-            self._made_id = topic.topic_id
+            topic, is_made = await self._topics.ensure(GROUP_METADATA_TOPIC)
+            if is_made:
+                self._made_id = topic.topic_id
         return topic
 
     @property
@@ -72,8 +72,11 @@ class OffsetsTopic:
         return self._topics.log(GROUP_METADATA_TOPIC, partition)
 
     def append(self, group_id: str, records: Sequence[GroupRecord]) -> PartitionLog:
-        """Write the records as one batch; StorageError when that is refused, and none is kept."""
-        topic = self.ensure()
+        """Write the records as one batch; StorageError when that is refused, and none is kept.
+
+        The topic was made before: see `ensure`.
+        """
+        topic = self._topics.get(GROUP_METADATA_TOPIC)
         log = self._topics.log(topic.name, partition_for(group_id, topic.partition_count))
         sync = self._storage.sync
         if sync is not None and log in sync.failed:

@@ -12,6 +12,7 @@ from typing import Any, TypeVar
 from headrace.broker.clock import Clock, Timer
 from headrace.broker.groups.loader import Loader
 from headrace.broker.groups.offsets_topic import OffsetsTopic, Storage
+from headrace.broker.groups.searches import Searches
 from headrace.broker.groups.surroundings import surroundings_of
 from headrace.broker.topic_names import GROUP_METADATA_TOPIC
 from headrace.broker.topics import Topics
@@ -44,6 +45,7 @@ _Done = Callable[[GroupError | None], None]
 
 # Groups looked at in one go when offsets expire; others are served in between.
 _EXPIRED_AT_ONCE = 100
+_NOT_WRITTEN = "The group's state could not be written."
 
 
 class Groups:
@@ -68,17 +70,33 @@ class Groups:
 
     def _begin(self) -> None:
         self.coordinator = GroupCoordinator(self._surroundings)
+        self._searches = Searches(self.coordinator, self.clock, self.carry_out_soon)
         self._loader = Loader(self.coordinator, self.offsets_topic, self.clock, self.carry_out_soon)
         # Asked at every heartbeat, so without a step in between.
         self.is_ready = self._loader.is_ready
         self.ready = self._loader.ready
         self.all_ready = self._loader.all_ready
 
+    # --- before a decision
+
+    def is_writable(self, group_id: str) -> bool:
+        """Whether the group is in memory and there is a place for what it decides."""
+        return self.offsets_topic.topic is not None and self.is_ready(group_id)
+
+    async def writable(self, group_id: str) -> None:
+        """Return when the group is in memory and its records have a place; raises if neither."""
+        try:
+            await self.offsets_topic.ensure()
+        except HeadraceError as error:
+            _log.error("the topic of groups cannot be made: %s", error)
+            raise CoordinatorNotAvailableError(_NOT_WRITTEN) from error
+        await self.ready(group_id)
+
     # --- requests that may have to wait for others
 
     async def join(self, request: JoinRequest) -> JoinReply:
         """JoinGroup; returns when the group's next generation begins."""
-        await self.ready(request.group_id)
+        await self.writable(request.group_id)
         now_ms = self.clock.steady_ms()
         reply: JoinReply = await self._park(
             lambda ticket: self.coordinator.join(request, ticket, now_ms)
@@ -144,6 +162,8 @@ class Groups:
         """Write and apply now; answer, and call `done`, when the disk has it."""
         if not decision.records:
             decision.on_written()
+            if self.coordinator.has_searches_due:
+                self._searches.start_those_due()
             self._answer(decision, None, done)
             return
         try:
@@ -155,6 +175,8 @@ class Groups:
         decision.on_written()
         self._count(decision.records)
         self._keep_time()
+        if self.coordinator.has_searches_due:
+            self._searches.start_those_due()
 
         def on_disk(failure: StorageWriteError | None) -> None:
             if failure is None:
@@ -174,7 +196,7 @@ class Groups:
         self._keep_time()
 
     def _fail(self, decision: Decision[_Reply], done: _Done | None) -> None:
-        error = CoordinatorNotAvailableError("The group's state could not be written.")
+        error = CoordinatorNotAvailableError(_NOT_WRITTEN)
         undone = decision.on_failed(self.clock.steady_ms())
         self._answer(decision, error, done)
         for ticket, reply in undone.answers:
@@ -229,7 +251,7 @@ class Groups:
 
     def _tick(self) -> None:
         self._timer = None
-        for decision in self.coordinator.tick(self.clock.steady_ms()):
+        for decision in self.coordinator.tick(self.clock.settled_ms):
             self.carry_out_soon(decision)
         self._keep_time()
 
@@ -255,6 +277,7 @@ class Groups:
         """Forget what groups have read of it; without their own topic, forget the groups."""
         if topic.name == GROUP_METADATA_TOPIC:
             self._release(CoordinatorNotAvailableError("The groups' topic was deleted."))
+            self._searches.stop()
             self._begin()
             return
         for decision in forget_topic(self.coordinator, topic.name, self.clock.steady_ms()):
@@ -263,6 +286,7 @@ class Groups:
     def drain(self) -> None:
         """The broker stops: send those who wait away, to come back when it is there again."""
         self._is_draining = True
+        self._searches.stop()
         self._release(_stopping())
 
     def _release(self, error: GroupError) -> None:

@@ -30,6 +30,8 @@ class TopicsSeen:
 
     def __init__(self, topics: Topics) -> None:
         self._topics = topics
+        self._names_of: int | None = None  # generation
+        self._names: frozenset[str] = frozenset()
 
     @property
     def generation(self) -> int:
@@ -50,9 +52,15 @@ class TopicsSeen:
         except TopicError:
             return None
 
-    def names(self) -> list[str]:
-        """All topics, internal ones left out."""
-        return [topic.name for topic in self._topics.all() if not topic.is_internal]
+    def names(self) -> frozenset[str]:
+        """All topics, internal ones too; the same object until a topic comes or goes."""
+        if self._names_of != self._topics.generation:
+            self._names_of = self._topics.generation
+            names = frozenset(self._topics.names())
+            # A config that changed makes a generation, too: those who compare need not look again.
+            if names != self._names:
+                self._names = names
+        return self._names
 
 
 def _shape(topic: Topic) -> TopicShape:

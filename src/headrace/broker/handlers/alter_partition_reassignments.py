@@ -20,13 +20,14 @@ from kio.schema.errors import ErrorCode
 
 from headrace.broker.handlers.replica_assignment import check_assignments
 from headrace.broker.handlers.throttle import NO_THROTTLE
+from headrace.broker.slices import in_slices
 from headrace.broker.state import Broker, RequestContext
 from headrace.errors import InvalidReplicaAssignmentError
 
 VERSIONS = range(0, 2)
 
 
-def handle(
+async def handle(
     request: AlterPartitionReassignmentsRequest, broker: Broker, context: RequestContext
 ) -> AlterPartitionReassignmentsResponse:
     """Say of each partition whether it could lie where it is wanted."""
@@ -37,11 +38,18 @@ def handle(
         # Kafka's own answer to nothing asked is an empty text, not null.
         error_message=None if request.topics else "",
         responses=tuple(
-            ReassignableTopicResponse(
-                name=topic.name,
-                partitions=tuple(_result(topic.name, asked, broker) for asked in topic.partitions),
-            )
-            for topic in request.topics
+            [
+                ReassignableTopicResponse(
+                    name=topic.name,
+                    partitions=tuple(
+                        [
+                            _result(topic.name, asked, broker)
+                            async for asked in in_slices(topic.partitions)
+                        ]
+                    ),
+                )
+                for topic in request.topics
+            ]
         ),
     )
 

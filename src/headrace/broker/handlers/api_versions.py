@@ -8,6 +8,7 @@ range, so that the client can ask again.
 """
 
 import re
+from typing import NamedTuple
 
 from kio.schema.api_versions.v4.request import ApiVersionsRequest
 from kio.schema.api_versions.v4.response import (
@@ -27,9 +28,24 @@ KEY = API_VERSIONS
 VERSIONS = range(0, 5)
 _SOFTWARE = re.compile(r"[a-zA-Z0-9](?:[a-zA-Z0-9\-.]*[a-zA-Z0-9])?")
 
-# Apache Kafka 4.3: what a client that asks for features may count on.
-_METADATA_VERSION = "metadata.version"
-_METADATA_OLDEST, _METADATA_LEVEL = 7, 30
+
+class _Feature(NamedTuple):
+    """What a client that asks for features may count on; the levels are Apache Kafka 4.3's."""
+
+    name: str
+    oldest: int
+    newest: int
+    finalized: int
+
+
+# Those that are there in full. A client takes one that is not listed as absent: the Java producer
+# keeps to transactions of the first version then, share and streams consumers say so.
+_FEATURES = (
+    _Feature("group.version", 0, 1, 1),  # 1: the new group protocol (KIP-848)
+    _Feature("metadata.version", 7, 30, 30),  # 4.3-IV0
+)
+# Ranges from 0 on would make older clients fail (KIP-1022).
+_RANGES_FROM_ZERO_SINCE = 4
 
 
 def handle(
@@ -41,7 +57,7 @@ def handle(
         and _SOFTWARE.fullmatch(request.client_software_version)
     ):
         return _response(ErrorCode.invalid_request, [])
-    return _response(ErrorCode.none, list(APIS.values()), has_features=True)
+    return _response(ErrorCode.none, list(APIS.values()), _FEATURES, context.api_version)
 
 
 def unsupported() -> ApiVersionsResponse:
@@ -50,25 +66,8 @@ def unsupported() -> ApiVersionsResponse:
 
 
 def _response(
-    error_code: ErrorCode, apis: list[Api], *, has_features: bool = False
+    error_code: ErrorCode, apis: list[Api], features: tuple[_Feature, ...] = (), version: int = 0
 ) -> ApiVersionsResponse:
-    supported: tuple[SupportedFeatureKey, ...] = ()
-    finalized: tuple[FinalizedFeatureKey, ...] = ()
-    if has_features:
-        supported = (
-            SupportedFeatureKey(
-                name=_METADATA_VERSION,
-                min_version=i16(_METADATA_OLDEST),
-                max_version=i16(_METADATA_LEVEL),
-            ),
-        )
-        finalized = (
-            FinalizedFeatureKey(
-                name=_METADATA_VERSION,
-                min_version_level=i16(_METADATA_LEVEL),
-                max_version_level=i16(_METADATA_LEVEL),
-            ),
-        )
     return ApiVersionsResponse(
         error_code=error_code,
         api_keys=tuple(
@@ -80,7 +79,22 @@ def _response(
             for api in apis
         ),
         throttle_time=NO_THROTTLE,
-        supported_features=supported,
-        finalized_features_epoch=i64(0 if has_features else -1),
-        finalized_features=finalized,
+        supported_features=tuple(
+            SupportedFeatureKey(
+                name=feature.name,
+                min_version=i16(feature.oldest),
+                max_version=i16(feature.newest),
+            )
+            for feature in features
+            if feature.oldest > 0 or version >= _RANGES_FROM_ZERO_SINCE
+        ),
+        finalized_features_epoch=i64(0 if features else -1),
+        finalized_features=tuple(
+            FinalizedFeatureKey(
+                name=feature.name,
+                min_version_level=i16(feature.finalized),
+                max_version_level=i16(feature.finalized),
+            )
+            for feature in features
+        ),
     )

@@ -20,6 +20,7 @@ from kio.static.primitive import i8, i32
 from headrace.broker.error_codes import code_for
 from headrace.broker.handlers.operations import GROUP_OPERATIONS, NOT_ASKED
 from headrace.broker.handlers.throttle import NO_THROTTLE
+from headrace.broker.slices import in_slices
 from headrace.broker.state import Broker, RequestContext
 from headrace.coordinators.groups.messages import DescribedConsumer
 from headrace.coordinators.groups.records import Assignment as Partitions
@@ -33,7 +34,7 @@ async def handle(
 ) -> ConsumerGroupDescribeResponse:
     """Show each group's epochs, members and assignments."""
     operations = GROUP_OPERATIONS if request.include_authorized_operations else NOT_ASKED
-    groups = [await _describe(group_id, broker) for group_id in request.group_ids]
+    groups = [await _describe(group_id, broker) async for group_id in in_slices(request.group_ids)]
     return ConsumerGroupDescribeResponse(
         throttle_time=NO_THROTTLE,
         groups=tuple(_with_operations(group, operations) for group in groups),

@@ -38,7 +38,7 @@ def handle(
     """Answer at once when nothing has to be written, which is nearly always."""
     heartbeat = _heartbeat(request, context)
     groups = broker.groups
-    if not groups.is_ready(heartbeat.group_id):
+    if not groups.is_writable(heartbeat.group_id):
         return _answer_later(heartbeat, groups)
     try:
         decision = groups.consumer_heartbeat(heartbeat)
@@ -52,7 +52,7 @@ def handle(
 
 async def _answer_later(heartbeat: ConsumerHeartbeatRequest, groups: Groups) -> _Response:
     try:
-        await groups.ready(heartbeat.group_id)
+        await groups.writable(heartbeat.group_id)
         decision = groups.consumer_heartbeat(heartbeat)
     except GroupError as error:
         return _refusal(error)

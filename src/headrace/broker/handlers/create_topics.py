@@ -22,6 +22,7 @@ from kio.static.primitive import i8, i16, i32
 from headrace.broker.error_codes import code_for
 from headrace.broker.handlers.replica_assignment import check_assignments
 from headrace.broker.handlers.throttle import NO_THROTTLE
+from headrace.broker.slices import in_slices
 from headrace.broker.state import Broker, RequestContext
 from headrace.errors import (
     HeadraceError,
@@ -37,17 +38,23 @@ _DEFAULT = -1
 _FIRST_VERSION_WITH_CONFIGS = 5
 
 
-def handle(
+async def handle(
     request: CreateTopicsRequest, broker: Broker, context: RequestContext
 ) -> CreateTopicsResponse:
     """Create what can be created, in one commit, and say of each topic what became of it."""
+    return await broker.topics.changes.make(partial(_create, request, broker, context.api_version))
+
+
+async def _create(
+    request: CreateTopicsRequest, broker: Broker, api_version: int
+) -> CreateTopicsResponse:
     times_asked = Counter(topic.name for topic in request.topics)
     planned: dict[str, Topic] = {}
     results: dict[str, CreatableTopicResult] = {}
     # Topics made together mostly have the same configs, and describing them is what takes time.
     describe = cache(partial(_describe_configs, broker=broker))
-    has_configs = context.api_version >= _FIRST_VERSION_WITH_CONFIGS
-    for asked in request.topics:
+    has_configs = api_version >= _FIRST_VERSION_WITH_CONFIGS
+    async for asked in in_slices(request.topics):
         try:
             if times_asked[asked.name] > 1:
                 raise RequestError("Duplicate topic name.")
@@ -58,7 +65,7 @@ def handle(
             results[asked.name] = _failure(asked, error)
     if not request.validate_only:
         try:
-            broker.topics.add(list(planned.values()))
+            await broker.topics.add(list(planned.values()))
         except HeadraceError as error:
             for asked in request.topics:
                 if asked.name in planned:

@@ -10,6 +10,7 @@ from kio.schema.types import GroupId
 
 from headrace.broker.error_codes import code_for
 from headrace.broker.handlers.throttle import NO_THROTTLE
+from headrace.broker.slices import in_slices
 from headrace.broker.state import Broker, RequestContext
 from headrace.coordinators.groups.offset_requests import delete_group
 from headrace.errors import GroupError
@@ -21,15 +22,11 @@ async def handle(
     request: DeleteGroupsRequest, broker: Broker, context: RequestContext
 ) -> DeleteGroupsResponse:
     """Delete each group that has no members, with its offsets."""
-    return DeleteGroupsResponse(
-        throttle_time=NO_THROTTLE,
-        results=tuple(
-            [
-                DeletableGroupResult(group_id=group_id, error_code=await _delete(group_id, broker))
-                for group_id in dict.fromkeys(request.groups_names)
-            ]
-        ),
-    )
+    results = []
+    async for group_id in in_slices(dict.fromkeys(request.groups_names)):
+        error_code = await _delete(group_id, broker)
+        results.append(DeletableGroupResult(group_id=group_id, error_code=error_code))
+    return DeleteGroupsResponse(throttle_time=NO_THROTTLE, results=tuple(results))
 
 
 async def _delete(group_id: GroupId, broker: Broker) -> ErrorCode:

@@ -3,8 +3,6 @@
 v2  flexible encoding
 """
 
-import asyncio
-
 from kio.schema.delete_records.v2.request import DeleteRecordsPartition, DeleteRecordsRequest
 from kio.schema.delete_records.v2.response import (
     DeleteRecordsPartitionResult,
@@ -16,8 +14,10 @@ from kio.static.primitive import i64
 
 from headrace.broker.error_codes import code_for
 from headrace.broker.handlers.throttle import NO_THROTTLE
+from headrace.broker.slices import in_slices
 from headrace.broker.state import Broker, RequestContext
 from headrace.errors import HeadraceError, InvalidTopicError
+from headrace.log.partition_log import PartitionLog
 
 VERSIONS = range(0, 3)
 _NO_WATERMARK = i64(-1)
@@ -31,24 +31,20 @@ async def handle(
 
     The new starts are on disk before the answer: what was deleted does not come back.
     """
-    response = DeleteRecordsResponse(
-        throttle_time=NO_THROTTLE,
-        topics=tuple(
-            DeleteRecordsTopicResult(
-                name=topic.name,
-                partitions=tuple(
-                    _delete(topic.name, partition, broker) for partition in topic.partitions
-                ),
-            )
-            for topic in request.topics
-        ),
-    )
-    await asyncio.to_thread(broker.topics.prepare_checkpoint())
-    return response
+    topics: list[DeleteRecordsTopicResult] = []
+    moved: list[PartitionLog] = []
+    for topic in request.topics:
+        partitions = [
+            _delete(topic.name, partition, broker, moved)
+            async for partition in in_slices(topic.partitions)
+        ]
+        topics.append(DeleteRecordsTopicResult(name=topic.name, partitions=tuple(partitions)))
+    await broker.topics.checkpoint_starts(moved)
+    return DeleteRecordsResponse(throttle_time=NO_THROTTLE, topics=tuple(topics))
 
 
 def _delete(
-    name: str, asked: DeleteRecordsPartition, broker: Broker
+    name: str, asked: DeleteRecordsPartition, broker: Broker, moved: list[PartitionLog]
 ) -> DeleteRecordsPartitionResult:
     error_code, low_watermark = ErrorCode.none, _NO_WATERMARK
     try:
@@ -62,6 +58,7 @@ def _delete(
             error_code = ErrorCode.offset_out_of_range
         else:
             low_watermark = i64(log.delete_records(asked.offset))
+            moved.append(log)
     except HeadraceError as error:
         error_code = code_for(error)
     return DeleteRecordsPartitionResult(

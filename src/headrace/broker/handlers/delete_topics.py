@@ -9,6 +9,7 @@ The timeout is not needed: a topic is gone before the answer is written.
 """
 
 from collections import Counter
+from functools import partial
 
 from kio.schema.delete_topics.v6.request import DeleteTopicsRequest, DeleteTopicState
 from kio.schema.delete_topics.v6.response import DeletableTopicResult, DeleteTopicsResponse
@@ -17,6 +18,7 @@ from kio.schema.types import TopicName
 
 from headrace.broker.error_codes import code_for
 from headrace.broker.handlers.throttle import NO_THROTTLE
+from headrace.broker.slices import in_slices
 from headrace.broker.state import Broker, RequestContext
 from headrace.errors import HeadraceError, RequestError
 from headrace.model import Topic
@@ -25,7 +27,7 @@ VERSIONS = range(1, 7)
 _DISABLED = "Topic deletion is disabled."
 
 
-def handle(
+async def handle(
     request: DeleteTopicsRequest, broker: Broker, context: RequestContext
 ) -> DeleteTopicsResponse:
     """Delete what can be deleted, and say of each topic what became of it."""
@@ -34,10 +36,14 @@ def handle(
         code = ErrorCode.topic_deletion_disabled if is_known_code else ErrorCode.invalid_request
         refused = tuple(_result(asked, code, _DISABLED) for asked in request.topics)
         return DeleteTopicsResponse(throttle_time=NO_THROTTLE, responses=refused)
+    return await broker.topics.changes.make(partial(_delete, request, broker))
+
+
+async def _delete(request: DeleteTopicsRequest, broker: Broker) -> DeleteTopicsResponse:
     found: dict[str, Topic] = {}
     results: list[DeletableTopicResult] = []
     times_asked = Counter((asked.name, asked.topic_id) for asked in request.topics)
-    for asked in dict.fromkeys(request.topics):
+    async for asked in in_slices(dict.fromkeys(request.topics)):
         try:
             topic = _look_up(asked, times_asked[asked.name, asked.topic_id], broker)
             if topic.name in found:
@@ -49,7 +55,7 @@ def handle(
             results.append(_result(asked, code_for(error), str(error)))
     code, message = ErrorCode.none, None
     try:
-        broker.topics.delete(*found)
+        await broker.topics.delete_now(list(found))
     except HeadraceError as error:
         code, message = code_for(error), str(error)
     for topic in found.values():

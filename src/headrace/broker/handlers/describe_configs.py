@@ -21,6 +21,7 @@ from headrace.broker import loggers
 from headrace.broker.config_changes import ResourceType
 from headrace.broker.error_codes import code_for
 from headrace.broker.handlers.throttle import NO_THROTTLE
+from headrace.broker.slices import in_slices
 from headrace.broker.state import Broker, RequestContext
 from headrace.broker.topic_names import check_topic_name
 from headrace.errors import HeadraceError, RequestError, UnknownTopicError
@@ -31,14 +32,14 @@ from headrace.settings.layers import ConfigSource
 VERSIONS = range(1, 5)
 
 
-def handle(
+async def handle(
     request: DescribeConfigsRequest, broker: Broker, context: RequestContext
 ) -> DescribeConfigsResponse:
     """Answer for each resource on its own."""
-    return DescribeConfigsResponse(
-        throttle_time=NO_THROTTLE,
-        results=tuple(_describe(resource, request, broker) for resource in request.resources),
-    )
+    results = [
+        _describe(resource, request, broker) async for resource in in_slices(request.resources)
+    ]
+    return DescribeConfigsResponse(throttle_time=NO_THROTTLE, results=tuple(results))
 
 
 def _describe(

@@ -17,6 +17,7 @@ from kio.schema.types import GroupId
 from headrace.broker.error_codes import code_for
 from headrace.broker.handlers.operations import GROUP_OPERATIONS, NOT_ASKED
 from headrace.broker.handlers.throttle import NO_THROTTLE
+from headrace.broker.slices import in_slices
 from headrace.broker.state import Broker, RequestContext
 from headrace.errors import GroupError, GroupNotFoundError
 
@@ -29,17 +30,14 @@ async def handle(
     request: DescribeGroupsRequest, broker: Broker, context: RequestContext
 ) -> DescribeGroupsResponse:
     """Show each group's state and members."""
-    return DescribeGroupsResponse(
-        throttle_time=NO_THROTTLE,
-        groups=tuple(
-            [
-                await _describe(
-                    group_id, broker, context.api_version, request.include_authorized_operations
-                )
-                for group_id in request.groups
-            ]
-        ),
-    )
+    groups = []
+    async for group_id in in_slices(request.groups):
+        groups.append(
+            await _describe(
+                group_id, broker, context.api_version, request.include_authorized_operations
+            )
+        )
+    return DescribeGroupsResponse(throttle_time=NO_THROTTLE, groups=tuple(groups))
 
 
 async def _describe(

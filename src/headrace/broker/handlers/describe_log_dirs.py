@@ -6,6 +6,7 @@ v4  size of the volume (KIP-827)
 v5  is_cordoned (KIP-1066)
 """
 
+import asyncio
 import shutil
 from collections import defaultdict
 from collections.abc import Iterable
@@ -22,20 +23,21 @@ from kio.schema.types import TopicName
 from kio.static.primitive import i32, i64
 
 from headrace.broker.handlers.throttle import NO_THROTTLE
+from headrace.broker.slices import in_slices
 from headrace.broker.state import Broker, RequestContext
 from headrace.model import TopicPartition
 
 VERSIONS = range(1, 6)
 
 
-def handle(
+async def handle(
     request: DescribeLogDirsRequest, broker: Broker, context: RequestContext
 ) -> DescribeLogDirsResponse:
     """Tell how much room the volume has and what each partition takes; opens no log."""
     path = broker.topics.data_dir.absolute()
     try:
-        volume = shutil.disk_usage(path)
-        sizes = broker.topics.sizes_bytes(_wanted(request, broker))
+        volume = await asyncio.to_thread(shutil.disk_usage, path)
+        sizes = await broker.topics.sizes_bytes(await _wanted(request, broker))
     except OSError:
         result = DescribeLogDirsResult(
             error_code=ErrorCode.kafka_storage_error, log_dir=str(path), topics=()
@@ -44,7 +46,7 @@ def handle(
         result = DescribeLogDirsResult(
             error_code=ErrorCode.none,
             log_dir=str(path),
-            topics=_topics(sizes),
+            topics=await _topics(sizes),
             total_bytes=i64(volume.total),
             usable_bytes=i64(volume.free),
         )
@@ -53,26 +55,23 @@ def handle(
     )
 
 
-def _wanted(request: DescribeLogDirsRequest, broker: Broker) -> Iterable[TopicPartition]:
+async def _wanted(request: DescribeLogDirsRequest, broker: Broker) -> list[TopicPartition]:
     """Name the partitions asked for that there are; null asks for all."""
-    counts = {topic.name: topic.partition_count for topic in broker.topics.all()}
+    asked: Iterable[tuple[str, Iterable[int]]]
     if request.topics is None:
-        asked: Iterable[tuple[str, Iterable[int]]] = (
-            (name, range(count)) for name, count in counts.items()
-        )
+        asked = [(topic.name, range(topic.partition_count)) for topic in broker.topics.all()]
     else:
-        asked = ((topic.topic, topic.partitions) for topic in request.topics)
-    return [
-        TopicPartition(name, partition)
-        for name, partitions in asked
-        for partition in partitions
-        if 0 <= partition < counts.get(name, 0)
-    ]
+        asked = [(topic.topic, topic.partitions) for topic in request.topics]
+    wanted: list[TopicPartition] = []
+    async for name, partitions in in_slices(asked):
+        count = broker.topics.get(name).partition_count if broker.topics.has(name) else 0
+        wanted += [TopicPartition(name, one) for one in partitions if 0 <= one < count]
+    return wanted
 
 
-def _topics(sizes: dict[TopicPartition, int]) -> tuple[DescribeLogDirsTopic, ...]:
+async def _topics(sizes: dict[TopicPartition, int]) -> tuple[DescribeLogDirsTopic, ...]:
     partitions: defaultdict[str, list[DescribeLogDirsPartition]] = defaultdict(list)
-    for (name, partition), size in sizes.items():
+    async for (name, partition), size in in_slices(sizes.items()):
         partitions[name].append(
             DescribeLogDirsPartition(
                 partition_index=i32(partition),

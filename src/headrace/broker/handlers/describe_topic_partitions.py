@@ -4,6 +4,7 @@ Topics come sorted by name; an answer holds at most so many partitions, and its 
 first topic and partition of the next one (KIP-966).
 """
 
+from bisect import bisect_left
 from collections.abc import Iterable
 
 from kio.schema.describe_topic_partitions.v0.request import DescribeTopicPartitionsRequest
@@ -20,6 +21,7 @@ from kio.static.primitive import i32
 from headrace.broker.error_codes import code_for
 from headrace.broker.handlers.operations import TOPIC_OPERATIONS
 from headrace.broker.handlers.throttle import NO_THROTTLE
+from headrace.broker.slices import in_slices
 from headrace.broker.state import Broker, RequestContext
 from headrace.broker.topic_names import INTERNAL_TOPICS, check_topic_name
 from headrace.errors import HeadraceError
@@ -28,11 +30,10 @@ from headrace.model import Topic
 VERSIONS = range(0, 1)
 
 
-def handle(
+async def handle(
     request: DescribeTopicPartitionsRequest, broker: Broker, context: RequestContext
 ) -> DescribeTopicPartitionsResponse:
     """Describe the topics asked for, none named meaning all, as far as the limit allows."""
-    existing = {topic.name: topic for topic in broker.topics.all()}
     asked = {str(topic.name) for topic in request.topics}
     start_name, start_partition = "", 0
     if request.cursor is not None:
@@ -43,32 +44,29 @@ def handle(
     limit = min(
         broker.settings.int("max.request.partition.size.limit"), request.response_partition_limit
     )
-    names = sorted(name for name in asked or existing if name >= start_name)
+    known = sorted(asked) or [topic.name for topic in broker.topics.all()]
+    names = known[bisect_left(known, start_name) :]
     starts = {start_name: start_partition}
-    topics, next_cursor = _page(names, starts, max(limit, 1), existing, broker.node_id)
+    topics, next_cursor = await _page(names, starts, max(limit, 1), broker)
     return DescribeTopicPartitionsResponse(
         throttle_time=NO_THROTTLE, topics=topics, next_cursor=next_cursor
     )
 
 
-def _page(
-    names: Iterable[str],
-    starts: dict[str, int],
-    limit: int,
-    existing: dict[str, Topic],
-    node_id: int,
+async def _page(
+    names: Iterable[str], starts: dict[str, int], limit: int, broker: Broker
 ) -> tuple[tuple[DescribeTopicPartitionsResponseTopic, ...], Cursor | None]:
     topics: list[DescribeTopicPartitionsResponseTopic] = []
-    for name in names:
+    async for name in in_slices(names):
         if limit == 0:
             return tuple(topics), _cursor(name, 0)
-        topic = existing.get(name)
-        if topic is None:
+        if not broker.topics.has(name):
             topics.append(_missing(name, _why_missing(name)))
             continue
+        topic = broker.topics.get(name)
         start = starts.get(name, 0)
         end = min(topic.partition_count, start + limit)
-        topics.append(_describe(topic, range(start, end), node_id))
+        topics.append(_describe(topic, range(start, end), broker.node_id))
         if end < topic.partition_count:
             return tuple(topics), _cursor(name, end)
         limit -= max(end - start, 0)

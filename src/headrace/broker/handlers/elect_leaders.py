@@ -8,7 +8,7 @@ are meant, Kafka names every topic and leaves out the partitions that need no el
 The timeout is not needed: there is nothing to wait for.
 """
 
-from collections.abc import Callable, Iterable, Iterator
+from collections.abc import Callable, Iterable
 
 from kio.schema.elect_leaders.v2.request import ElectLeadersRequest, TopicPartitions
 from kio.schema.elect_leaders.v2.response import (
@@ -20,6 +20,7 @@ from kio.schema.errors import ErrorCode
 from kio.schema.types import TopicName
 
 from headrace.broker.handlers.throttle import NO_THROTTLE
+from headrace.broker.slices import in_slices
 from headrace.broker.state import Broker, RequestContext
 
 VERSIONS = range(0, 3)
@@ -28,19 +29,20 @@ PREFERRED, UNCLEAN = 0, 1
 _Verdict = tuple[ErrorCode, str]
 
 
-def handle(
+async def handle(
     request: ElectLeadersRequest, broker: Broker, context: RequestContext
 ) -> ElectLeadersResponse:
     """Say of each partition asked for that it has its leader, or that it is not there."""
     asked = request.topic_partitions
     if request.election_type not in (PREFERRED, UNCLEAN):
         refusal = ErrorCode.invalid_request, f"Unknown election type {request.election_type}"
-        results = _results(asked or (), lambda topic, partition: refusal)
+        results = await _results(asked or (), lambda topic, partition: refusal)
         return _answer(results, ErrorCode.invalid_request)
     if asked is None:
-        names = (TopicName(topic.name) for topic in broker.topics.all())
-        return _answer(ReplicaElectionResult(topic=name, partition_result=()) for name in names)
-    return _answer(_results(asked, lambda topic, partition: _verdict(topic, partition, broker)))
+        everything = in_slices(broker.topics.all())
+        return _answer([_no_election(topic.name) async for topic in everything])
+    results = await _results(asked, lambda topic, partition: _verdict(topic, partition, broker))
+    return _answer(results)
 
 
 def _answer(
@@ -51,18 +53,23 @@ def _answer(
     )
 
 
-def _results(
+def _no_election(name: str) -> ReplicaElectionResult:
+    return ReplicaElectionResult(topic=TopicName(name), partition_result=())
+
+
+async def _results(
     asked: Iterable[TopicPartitions], judge: Callable[[str, int], _Verdict]
-) -> Iterator[ReplicaElectionResult]:
+) -> list[ReplicaElectionResult]:
+    results = []
     for topic in asked:
-        verdicts = ((partition, *judge(topic.topic, partition)) for partition in topic.partitions)
-        yield ReplicaElectionResult(
-            topic=topic.topic,
-            partition_result=tuple(
+        judged = []
+        async for partition in in_slices(topic.partitions):
+            code, message = judge(topic.topic, partition)
+            judged.append(
                 PartitionResult(partition_id=partition, error_code=code, error_message=message)
-                for partition, code, message in verdicts
-            ),
-        )
+            )
+        results.append(ReplicaElectionResult(topic=topic.topic, partition_result=tuple(judged)))
+    return results
 
 
 def _verdict(topic: str, partition: int, broker: Broker) -> _Verdict:

@@ -26,22 +26,25 @@ _NOBODY = -1
 _GROUP, _TRANSACTION, _SHARE = range(3)
 
 
-def handle(
+async def handle(
     request: FindCoordinatorRequest, broker: Broker, context: RequestContext
 ) -> FindCoordinatorResponse:
     """Send groups here; tell every other key that it has no coordinator now."""
     return FindCoordinatorResponse(
         throttle_time=NO_THROTTLE,
         coordinators=tuple(
-            _find(request.key_type, key, broker, context) for key in request.coordinator_keys
+            [
+                await _find(request.key_type, key, broker, context)
+                for key in request.coordinator_keys
+            ]
         ),
     )
 
 
-def _find(key_type: int, key: str, broker: Broker, context: RequestContext) -> Coordinator:
+async def _find(key_type: int, key: str, broker: Broker, context: RequestContext) -> Coordinator:
     if key_type == _GROUP:
         try:
-            broker.groups.offsets_topic.ensure()
+            await broker.groups.offsets_topic.ensure()
         except HeadraceError:
             return _nobody(key, ErrorCode.coordinator_not_available, "")
         return Coordinator(

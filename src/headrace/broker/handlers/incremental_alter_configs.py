@@ -22,7 +22,7 @@ from headrace.errors import HeadraceError, RequestError
 VERSIONS = range(0, 2)
 
 
-def handle(
+async def handle(
     request: IncrementalAlterConfigsRequest, broker: Broker, context: RequestContext
 ) -> IncrementalAlterConfigsResponse:
     """Change each resource on its own."""
@@ -30,25 +30,27 @@ def handle(
     return IncrementalAlterConfigsResponse(
         throttle_time=NO_THROTTLE,
         responses=tuple(
-            _alter(
-                resource,
-                broker,
-                validate_only=request.validate_only,
-                is_twice=(resource.resource_type, resource.resource_name) in twice,
-            )
-            for resource in request.resources
+            [
+                await _alter(
+                    resource,
+                    broker,
+                    validate_only=request.validate_only,
+                    is_twice=(resource.resource_type, resource.resource_name) in twice,
+                )
+                for resource in request.resources
+            ]
         ),
     )
 
 
-def _alter(
+async def _alter(
     resource: AlterConfigsResource, broker: Broker, *, validate_only: bool, is_twice: bool
 ) -> AlterConfigsResourceResponse:
     error_code, message = ErrorCode.none, None
     try:
         if is_twice:
             raise RequestError("Each resource must appear at most once.")
-        edit_configs(
+        await edit_configs(
             broker,
             resource.resource_type,
             resource.resource_name,

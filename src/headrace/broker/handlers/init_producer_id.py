@@ -20,7 +20,7 @@ from headrace.errors import HeadraceError
 VERSIONS = range(0, 6)
 
 
-def handle(
+async def handle(
     request: InitProducerIdRequest, broker: Broker, context: RequestContext
 ) -> InitProducerIdResponse:
     """Give an idempotent producer an id of its own.
@@ -36,7 +36,7 @@ def handle(
             ErrorCode.invalid_request if is_empty else ErrorCode.coordinator_not_available
         )
     try:
-        producer_id = broker.topics.catalog.next_producer_id()
+        producer_id = await broker.topics.producer_ids.next()
     except HeadraceError as error:
         return _refusal(code_for(error))
     return InitProducerIdResponse(

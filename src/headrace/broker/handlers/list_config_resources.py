@@ -14,12 +14,13 @@ from kio.static.primitive import i8
 
 from headrace.broker.config_changes import ResourceType
 from headrace.broker.handlers.throttle import NO_THROTTLE
+from headrace.broker.slices import in_slices
 from headrace.broker.state import Broker, RequestContext
 
 VERSIONS = range(0, 2)
 
 
-def handle(
+async def handle(
     request: ListConfigResourcesRequest, broker: Broker, context: RequestContext
 ) -> ListConfigResourcesResponse:
     """List the resources of each kind asked for; none named means all kinds."""
@@ -27,7 +28,7 @@ def handle(
     if context.api_version == 0:
         wanted = {ResourceType.CLIENT_METRICS}
     if not wanted <= set(ResourceType):
-        return _response(ErrorCode.unsupported_version, [])
+        return await _response(ErrorCode.unsupported_version, [])
     dynamic = broker.settings.dynamic_configs
     node_names = [str(broker.node_id)]
     names = {
@@ -37,19 +38,19 @@ def handle(
         ResourceType.BROKER: node_names,
         ResourceType.TOPIC: [topic.name for topic in broker.topics.all()],
     }
-    return _response(
+    return await _response(
         ErrorCode.none,
         [(kind, name) for kind, listed in names.items() if kind in wanted for name in listed],
     )
 
 
-def _response(
+async def _response(
     error_code: ErrorCode, resources: list[tuple[ResourceType, str]]
 ) -> ListConfigResourcesResponse:
+    listed = [
+        ConfigResource(resource_name=name, resource_type=i8(kind))
+        async for kind, name in in_slices(resources)
+    ]
     return ListConfigResourcesResponse(
-        throttle_time=NO_THROTTLE,
-        error_code=error_code,
-        config_resources=tuple(
-            ConfigResource(resource_name=name, resource_type=i8(kind)) for kind, name in resources
-        ),
+        throttle_time=NO_THROTTLE, error_code=error_code, config_resources=tuple(listed)
     )

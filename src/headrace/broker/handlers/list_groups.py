@@ -11,6 +11,7 @@ from kio.schema.types import GroupId
 
 from headrace.broker.error_codes import code_for
 from headrace.broker.handlers.throttle import NO_THROTTLE
+from headrace.broker.slices import in_slices
 from headrace.broker.state import Broker, RequestContext
 from headrace.errors import GroupError
 
@@ -27,19 +28,20 @@ async def handle(
         return ListGroupsResponse(throttle_time=NO_THROTTLE, error_code=code_for(error), groups=())
     states = {state.lower() for state in request.states_filter}
     types = {group_type.lower() for group_type in request.types_filter}
-    listed = [group.listed() for group in broker.groups.coordinator.groups()]
-    return ListGroupsResponse(
-        throttle_time=NO_THROTTLE,
-        error_code=ErrorCode.none,
-        groups=tuple(
-            ListedGroup(
-                group_id=GroupId(group.group_id),
-                protocol_type=group.protocol_type,
-                group_state=group.state,
-                group_type=group.group_type,
+    listed = []
+    async for group in in_slices(list(broker.groups.coordinator.groups())):
+        shown = group.listed()
+        if (not states or shown.state.lower() in states) and (
+            not types or shown.group_type.lower() in types
+        ):
+            listed.append(
+                ListedGroup(
+                    group_id=GroupId(shown.group_id),
+                    protocol_type=shown.protocol_type,
+                    group_state=shown.state,
+                    group_type=shown.group_type,
+                )
             )
-            for group in listed
-            if (not states or group.state.lower() in states)
-            and (not types or group.group_type.lower() in types)
-        ),
+    return ListGroupsResponse(
+        throttle_time=NO_THROTTLE, error_code=ErrorCode.none, groups=tuple(listed)
     )

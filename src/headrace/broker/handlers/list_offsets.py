@@ -10,13 +10,13 @@ v10  timeout_ms in the request (KIP-1075)
 v11  -6, the earliest offset still to be uploaded (KIP-1023)
 """
 
+import logging
 from collections import Counter
 
 from kio.schema.errors import ErrorCode
 from kio.schema.list_offsets.v11.request import (
     ListOffsetsPartition,
     ListOffsetsRequest,
-    ListOffsetsTopic,
 )
 from kio.schema.list_offsets.v11.response import (
     ListOffsetsPartitionResponse,
@@ -28,9 +28,14 @@ from kio.static.primitive import i32, i64
 from headrace.broker.error_codes import code_for
 from headrace.broker.handlers.leader_epoch import check_leader_epoch
 from headrace.broker.handlers.throttle import NO_THROTTLE
+from headrace.broker.lookups import run_beside
 from headrace.broker.state import Broker, RequestContext
+from headrace.broker.turns import Turn
 from headrace.errors import HeadraceError
 from headrace.log.partition_log import PartitionLog
+from headrace.log.time_lookup import first_at_or_after, first_of_max_timestamp
+
+_log = logging.getLogger(__name__)
 
 VERSIONS = range(1, 12)
 
@@ -48,38 +53,35 @@ _FIRST_VERSION = {
 _UNKNOWN = (-1, -1)
 
 
-def handle(
+async def handle(
     request: ListOffsetsRequest, broker: Broker, context: RequestContext
 ) -> ListOffsetsResponse:
     """Look up each offset; a time after the last message gives offset -1 and no error."""
-    times_asked = Counter(
-        (topic.name, partition.partition_index)
-        for topic in request.topics
-        for partition in topic.partitions
-    )
-
-    def answer(
-        topic: ListOffsetsTopic, asked: ListOffsetsPartition
-    ) -> ListOffsetsPartitionResponse:
-        if times_asked[topic.name, asked.partition_index] > 1:
-            return _refusal(asked, ErrorCode.invalid_request)
-        if asked.timestamp < 0 and context.api_version < _FIRST_VERSION.get(asked.timestamp, 99):
-            return _refusal(asked, ErrorCode.unsupported_version)
-        return _look_up(topic.name, asked, broker)
-
-    return ListOffsetsResponse(
-        throttle_time=NO_THROTTLE,
-        topics=tuple(
-            ListOffsetsTopicResponse(
-                name=topic.name,
-                partitions=tuple(answer(topic, partition) for partition in topic.partitions),
-            )
-            for topic in request.topics
-        ),
-    )
+    turn = Turn()
+    times_asked: Counter[tuple[str, int]] = Counter()
+    for topic in request.topics:
+        for asked in topic.partitions:
+            times_asked[topic.name, asked.partition_index] += 1
+            if turn.is_over:
+                await turn.breathe()
+    topics = []
+    for topic in request.topics:
+        answers = []
+        for asked in topic.partitions:
+            if turn.is_over:
+                await turn.breathe()
+            first_version = _FIRST_VERSION.get(asked.timestamp, 99)
+            if times_asked[topic.name, asked.partition_index] > 1:
+                answers.append(_refusal(asked, ErrorCode.invalid_request))
+            elif asked.timestamp < 0 and context.api_version < first_version:
+                answers.append(_refusal(asked, ErrorCode.unsupported_version))
+            else:
+                answers.append(await _look_up(topic.name, asked, broker))
+        topics.append(ListOffsetsTopicResponse(name=topic.name, partitions=tuple(answers)))
+    return ListOffsetsResponse(throttle_time=NO_THROTTLE, topics=tuple(topics))
 
 
-def _look_up(
+async def _look_up(
     name: str, asked: ListOffsetsPartition, broker: Broker
 ) -> ListOffsetsPartitionResponse:
     try:
@@ -87,9 +89,13 @@ def _look_up(
         error_code = check_leader_epoch(log, asked.current_leader_epoch)
         if error_code is not ErrorCode.none:
             return _refusal(asked, error_code)
-        timestamp, offset = _find(log, asked.timestamp)
+        timestamp, offset = await _find(log, asked.timestamp)
     except HeadraceError as error:
         return _refusal(asked, code_for(error))
+    except OSError as error:
+        # The disk, or a topic that was deleted while it was searched: both are worth a retry.
+        _log.warning("%s-%d cannot be searched: %s", name, asked.partition_index, error)
+        return _refusal(asked, ErrorCode.kafka_storage_error)
     is_known = offset >= 0 and (offset > 0 or log.log_end_offset > 0 or asked.timestamp == LATEST)
     return ListOffsetsPartitionResponse(
         partition_index=asked.partition_index,
@@ -101,7 +107,7 @@ def _look_up(
     )
 
 
-def _find(log: PartitionLog, timestamp: int) -> tuple[int, int]:
+async def _find(log: PartitionLog, timestamp: int) -> tuple[int, int]:
     if timestamp == LATEST:
         return -1, log.log_end_offset
     if timestamp in (EARLIEST, EARLIEST_LOCAL):
@@ -109,8 +115,8 @@ def _find(log: PartitionLog, timestamp: int) -> tuple[int, int]:
     if timestamp in (LATEST_TIERED, EARLIEST_PENDING_UPLOAD):
         return _UNKNOWN  # there is no tiered storage
     if timestamp == MAX_TIMESTAMP:
-        return log.offset_of_max_timestamp() or _UNKNOWN
-    return log.offset_for_time(timestamp) or _UNKNOWN
+        return await run_beside(first_of_max_timestamp(log)) or _UNKNOWN
+    return await run_beside(first_at_or_after(log, timestamp)) or _UNKNOWN
 
 
 def _refusal(asked: ListOffsetsPartition, error_code: ErrorCode) -> ListOffsetsPartitionResponse:

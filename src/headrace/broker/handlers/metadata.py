@@ -13,52 +13,97 @@ Unlike Kafka, which answers LEADER_NOT_AVAILABLE while its controller is at work
 created by being asked for is there in the same answer.
 """
 
-from collections.abc import Iterable
-from functools import lru_cache
+from collections.abc import Coroutine, Iterable, Sequence
+from dataclasses import replace
+from functools import partial
+from typing import Any, NamedTuple
+from uuid import UUID
 
 from kio.schema.errors import ErrorCode
 from kio.schema.metadata.v10.request import MetadataRequest, MetadataRequestTopic
-from kio.schema.metadata.v10.response import (
-    MetadataResponse,
-    MetadataResponseBroker,
-    MetadataResponsePartition,
-    MetadataResponseTopic,
-)
-from kio.schema.types import BrokerId, TopicName
+from kio.schema.metadata.v10.response import MetadataResponse, MetadataResponseBroker
+from kio.schema.types import BrokerId
 from kio.static.primitive import i32
 
 from headrace.broker.error_codes import code_for
 from headrace.broker.handlers.operations import CLUSTER_OPERATIONS, NOT_ASKED, TOPIC_OPERATIONS
 from headrace.broker.handlers.throttle import NO_THROTTLE
+from headrace.broker.slices import in_slices
 from headrace.broker.state import Broker, RequestContext
 from headrace.broker.topic_names import INTERNAL_TOPICS, check_topic_name
 from headrace.errors import HeadraceError, UnknownTopicError, UnknownTopicIdError
 from headrace.model import Topic
+from headrace.protocol.codec import Encoded, encode_response
+from headrace.protocol.metadata import TopicWriter
 
 VERSIONS = range(0, 14)
 # `dispatch` has this request seen as v10, the newest that still has the cluster's authorized
 # operations: later versions only dropped fields, but for an error code that is never set here.
 
 _FIRST_VERSION_WITH_IDS = 12
+# Written in one go, which takes a millisecond; an answer with more topics is written in slices.
+_WRITTEN_AT_ONCE = 500
 
 
-def handle(request: MetadataRequest, broker: Broker, context: RequestContext) -> MetadataResponse:
+class _Refusal(NamedTuple):
+    """A topic that was asked for and is not shown."""
+
+    error_code: ErrorCode
+    name: str | None
+    topic_id: UUID | None = None
+
+
+_Found = Sequence[Topic | _Refusal]
+
+
+def handle(
+    request: MetadataRequest, broker: Broker, context: RequestContext
+) -> Encoded | Coroutine[Any, Any, Encoded]:
     """Describe the cluster, which is this broker, and the topics asked for."""
-    operations = TOPIC_OPERATIONS if request.include_topic_authorized_operations else NOT_ASKED
-    if request.topics is None or (context.api_version == 0 and not request.topics):
-        topics = [_describe(topic, broker, operations) for topic in broker.topics.all()]
-    elif any(_is_malformed(asked, context.api_version) for asked in request.topics):
-        topics = [_refusal(asked.name or "", ErrorCode.invalid_request) for asked in request.topics]
-    elif any(asked.topic_id is not None for asked in request.topics):
-        topics = _look_up_ids(request.topics, broker, operations)
+    asked = request.topics
+    if asked is None or (context.api_version == 0 and not asked):
+        found: _Found = broker.topics.all()
+    elif any(_is_malformed(one, context.api_version) for one in asked):
+        request = replace(request, include_topic_authorized_operations=False)
+        found = [_Refusal(ErrorCode.invalid_request, one.name or "") for one in asked]
+    elif any(one.topic_id is not None for one in asked):
+        found = _look_up_ids(asked, broker)
     else:
-        names = dict.fromkeys(asked.name or "" for asked in request.topics)
+        names = list(dict.fromkeys(one.name or "" for one in asked))
         is_creating = request.allow_auto_topic_creation and broker.settings.bool(
             "auto.create.topics.enable"
         )
-        topics = _look_up_names(names, is_creating, broker, operations)
+        if is_creating and not all(map(broker.topics.has, names)):
+            return _create_and_answer(names, request, broker, context)
+        found = _look_up_names(names, broker)
+    return _answer(found, request, broker, context)
+
+
+def _answer(
+    found: _Found, request: MetadataRequest, broker: Broker, context: RequestContext
+) -> Encoded | Coroutine[Any, Any, Encoded]:
+    operations = TOPIC_OPERATIONS if request.include_topic_authorized_operations else NOT_ASKED
+    writer = TopicWriter(context.api_version, broker.node_id, operations)
+    around = _around_the_topics(request, broker, context)
+    if len(found) <= _WRITTEN_AT_ONCE:
+        return writer.fill(around, [_write(one, writer) for one in found])
+    return _write_in_slices(found, writer, around)
+
+
+async def _write_in_slices(found: _Found, writer: TopicWriter, around: bytes) -> Encoded:
+    return writer.fill(around, [_write(one, writer) async for one in in_slices(found)])
+
+
+def _write(found: Topic | _Refusal, writer: TopicWriter) -> bytes:
+    if isinstance(found, Topic):
+        return writer.topic(found)
+    is_internal = found.name in INTERNAL_TOPICS
+    return writer.refusal(found.error_code, found.name, found.topic_id, is_internal=is_internal)
+
+
+def _around_the_topics(request: MetadataRequest, broker: Broker, context: RequestContext) -> bytes:
     wants_cluster = request.include_cluster_authorized_operations
-    return MetadataResponse(
+    response = MetadataResponse(
         throttle_time=NO_THROTTLE,
         brokers=(
             MetadataResponseBroker(
@@ -70,9 +115,10 @@ def handle(request: MetadataRequest, broker: Broker, context: RequestContext) ->
         ),
         cluster_id=broker.cluster_id,
         controller_id=BrokerId(broker.node_id),
-        topics=tuple(topics),
+        topics=(),
         cluster_authorized_operations=CLUSTER_OPERATIONS if wants_cluster else NOT_ASKED,
     )
+    return encode_response(context.api_key, context.api_version, response)
 
 
 def _is_malformed(asked: MetadataRequestTopic, api_version: int) -> bool:
@@ -81,65 +127,50 @@ def _is_malformed(asked: MetadataRequestTopic, api_version: int) -> bool:
     return asked.name is None or asked.topic_id is not None
 
 
-def _look_up_ids(
-    asked: Iterable[MetadataRequestTopic], broker: Broker, operations: i32
-) -> list[MetadataResponseTopic]:
-    found = []
+def _look_up_ids(asked: Iterable[MetadataRequestTopic], broker: Broker) -> _Found:
+    found: list[Topic | _Refusal] = []
     for topic_id in dict.fromkeys(topic.topic_id for topic in asked):
         if topic_id is None:
             continue
         try:
-            found.append(_describe(broker.topics.get_by_id(topic_id), broker, operations))
+            found.append(broker.topics.get_by_id(topic_id))
         except UnknownTopicIdError as error:
-            found.append(
-                MetadataResponseTopic(
-                    error_code=code_for(error),
-                    name=None,  # type: ignore[arg-type]  # null from v12 on
-                    topic_id=topic_id,
-                    partitions=(),
-                )
-            )
+            found.append(_Refusal(code_for(error), None, topic_id))
     return found
 
 
-def _look_up_names(
-    names: Iterable[str], is_creating: bool, broker: Broker, operations: i32
-) -> list[MetadataResponseTopic]:
-    existing: dict[str, Topic] = {}
-    missing: list[str] = []
-    refused: dict[str, ErrorCode] = {}
-    for name in names:
-        try:
-            existing[name] = broker.topics.get(name)
-        except UnknownTopicError:
-            missing.append(name)
-    if missing and is_creating:
-        created, refused = _create(missing, broker)
-        existing |= created
-    elif missing:
-        refused = {name: _why_missing(name) for name in missing}
+def _look_up_names(names: Iterable[str], broker: Broker) -> _Found:
     return [
-        _refusal(name, refused[name], operations)
-        if name in refused
-        else _describe(existing[name], broker, operations)
+        broker.topics.get(name) if broker.topics.has(name) else _Refusal(_why_missing(name), name)
         for name in names
     ]
 
 
-def _create(names: Iterable[str], broker: Broker) -> tuple[dict[str, Topic], dict[str, ErrorCode]]:
-    """Create what can be created, in one commit; return those topics and what became of others."""
+async def _create_and_answer(
+    names: Sequence[str], request: MetadataRequest, broker: Broker, context: RequestContext
+) -> Encoded:
+    found = await broker.topics.changes.make(partial(_create, names, broker))
+    answer = _answer(found, request, broker, context)
+    return answer if isinstance(answer, Encoded) else await answer
+
+
+async def _create(names: Sequence[str], broker: Broker) -> _Found:
+    """Create what is missing and can be created, in one commit; return what there is then."""
     planned: dict[str, Topic] = {}
-    refused: dict[str, ErrorCode] = {}
-    for name in names:
+    found: dict[str, Topic | _Refusal] = {}
+    async for name in in_slices(names):
         try:
-            planned[name] = broker.topics.plan_by_default(name)
-        except HeadraceError as error:
-            refused[name] = code_for(error)
+            found[name] = broker.topics.get(name)
+        except UnknownTopicError:
+            try:
+                found[name] = planned[name] = broker.topics.plan_by_default(name)
+            except HeadraceError as error:
+                found[name] = _Refusal(code_for(error), name)
     try:
-        broker.topics.add(list(planned.values()))
+        await broker.topics.add(list(planned.values()))
     except HeadraceError as error:
-        return {}, refused | dict.fromkeys(planned, code_for(error))
-    return planned, refused
+        found |= {name: _Refusal(code_for(error), name) for name in planned}
+    return list(found.values())
 
 
 def _why_missing(name: str) -> ErrorCode:
@@ -148,45 +179,3 @@ def _why_missing(name: str) -> ErrorCode:
     except HeadraceError as error:
         return code_for(error)
     return ErrorCode.unknown_topic_or_partition
-
-
-def _describe(topic: Topic, broker: Broker, operations: i32) -> MetadataResponseTopic:
-    return MetadataResponseTopic(
-        error_code=ErrorCode.none,
-        name=TopicName(topic.name),
-        topic_id=topic.topic_id,
-        is_internal=topic.is_internal,
-        partitions=_partitions(broker.node_id, topic.partition_count, topic.leader_epoch),
-        topic_authorized_operations=operations,
-    )
-
-
-def _refusal(
-    name: str, error_code: ErrorCode, operations: i32 = NOT_ASKED
-) -> MetadataResponseTopic:
-    return MetadataResponseTopic(
-        error_code=error_code,
-        name=TopicName(name),
-        topic_id=None,
-        is_internal=name in INTERNAL_TOPICS,
-        partitions=(),
-        topic_authorized_operations=operations,
-    )
-
-
-@lru_cache(maxsize=64)
-def _partitions(node_id: int, count: int, epoch: int) -> tuple[MetadataResponsePartition, ...]:
-    """Topics of the same size look the same: this broker leads them and is their only replica."""
-    leader, leader_epoch = BrokerId(node_id), i32(epoch)
-    return tuple(
-        MetadataResponsePartition(
-            error_code=ErrorCode.none,
-            partition_index=i32(partition),
-            leader_id=leader,
-            leader_epoch=leader_epoch,
-            replica_nodes=(leader,),
-            isr_nodes=(leader,),
-            offline_replicas=(),
-        )
-        for partition in range(count)
-    )

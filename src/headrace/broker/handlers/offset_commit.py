@@ -65,7 +65,7 @@ async def handle(request: Any, broker: Broker, context: RequestContext) -> Commi
     )
     retention = getattr(request, "retention_time", -MILLISECOND)
     try:
-        await groups.ready(request.group_id)
+        await groups.writable(request.group_id)
         decision = commit_offsets(
             groups.coordinator,
             who,

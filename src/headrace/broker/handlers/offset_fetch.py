@@ -16,6 +16,7 @@ from kio.static.primitive import i32, i64
 
 from headrace.broker.error_codes import code_for
 from headrace.broker.handlers.throttle import NO_THROTTLE
+from headrace.broker.slices import in_slices
 from headrace.broker.state import Broker, RequestContext
 from headrace.coordinators.groups.offset_requests import fetch_offsets
 from headrace.coordinators.groups.records import OffsetCommit
@@ -73,7 +74,7 @@ async def _fetch(asked: Any, broker: Broker, version: int) -> FetchedGroup:
     try:
         await broker.groups.ready(group_id)
         # First looked up, then awaited: what is committed meanwhile may not be on disk yet.
-        found = _look_up(asked, broker, version)
+        found = await _show(group_id, _look_up(asked, broker, version))
         await broker.groups.on_disk(group_id)
     except GroupError as error:
         code = code_for(error)
@@ -83,7 +84,17 @@ async def _fetch(asked: Any, broker: Broker, version: int) -> FetchedGroup:
     return found
 
 
-def _look_up(asked: Any, broker: Broker, version: int) -> FetchedGroup:
+class _Found(NamedTuple):
+    """What a group has committed of one topic, as of one moment."""
+
+    name: str
+    topic_id: UUID | None
+    commits: list[tuple[int, OffsetCommit | None]]
+    error_code: ErrorCode = ErrorCode.none
+
+
+def _look_up(asked: Any, broker: Broker, version: int) -> list[_Found]:
+    """In one go, so that a commit is seen whole or not at all."""
     groups = broker.groups
     group_id = asked.group_id
     look_up = fetch_offsets(
@@ -93,36 +104,38 @@ def _look_up(asked: Any, broker: Broker, version: int) -> FetchedGroup:
         getattr(asked, "member_epoch", -1),
     )
     if asked.topics is None:
-        found = groups.coordinator.offsets.of_group(group_id)
-        topics = tuple(
-            FetchedTopic(
-                name,
-                topic.topic_id if topic is not None else None,
-                tuple(_partition(index, commit) for index, commit in partitions.items()),
-            )
-            for name, partitions in found.items()
+        committed = groups.coordinator.offsets.of_group(group_id)
+        return [
+            _Found(name, topic.topic_id if topic is not None else None, list(partitions.items()))
+            for name, partitions in committed.items()
             for topic in [_by_name(broker, name)]
             if topic is not None or version < _IDS_SINCE
-        )
-        return FetchedGroup(group_id, topics, ErrorCode.none)
-    answered = []
+        ]
+    found = []
     for one in asked.topics:
-        if version >= _IDS_SINCE:
-            topic = _by_id(broker, one.topic_id)
-            if topic is None:
-                answered.append(_refused(one, ErrorCode.unknown_topic_id))
-                continue
-            name = topic.name
+        error_code = ErrorCode.none
+        topic_id = getattr(one, "topic_id", None)
+        commits: list[tuple[int, OffsetCommit | None]]
+        topic = _by_id(broker, topic_id) if version >= _IDS_SINCE else None
+        if version >= _IDS_SINCE and topic is None:
+            error_code = ErrorCode.unknown_topic_id
+            commits = [(index, None) for index in one.partition_indexes]
         else:
-            name = one.name
-        answered.append(
-            FetchedTopic(
-                name,
-                getattr(one, "topic_id", None),
-                tuple(_partition(index, look_up(name, index)) for index in one.partition_indexes),
-            )
-        )
-    return FetchedGroup(group_id, tuple(answered), ErrorCode.none)
+            name = one.name if topic is None else topic.name
+            commits = [(index, look_up(name, index)) for index in one.partition_indexes]
+        found.append(_Found(getattr(one, "name", ""), topic_id, commits, error_code))
+    return found
+
+
+async def _show(group_id: str, found: list[_Found]) -> FetchedGroup:
+    topics = []
+    for one in found:
+        partitions = [
+            _partition(index, commit, one.error_code)
+            async for index, commit in in_slices(one.commits)
+        ]
+        topics.append(FetchedTopic(one.name, one.topic_id, tuple(partitions)))
+    return FetchedGroup(group_id, tuple(topics), ErrorCode.none)
 
 
 def _by_name(broker: Broker, name: str) -> Topic | None:
@@ -139,9 +152,11 @@ def _by_id(broker: Broker, topic_id: UUID | None) -> Topic | None:
         return None
 
 
-def _partition(index: int, commit: OffsetCommit | None) -> FetchedPartition:
+def _partition(
+    index: int, commit: OffsetCommit | None, error_code: ErrorCode = ErrorCode.none
+) -> FetchedPartition:
     if commit is None:
-        return FetchedPartition(index)
+        return FetchedPartition(index, error_code=error_code)
     return FetchedPartition(
         index, i64(commit.offset), i32(commit.leader_epoch), commit.metadata, ErrorCode.none
     )

@@ -20,26 +20,32 @@ from kio.static.primitive import i32, i64
 from headrace.broker.error_codes import code_for
 from headrace.broker.handlers.leader_epoch import check_leader_epoch
 from headrace.broker.handlers.throttle import NO_THROTTLE
+from headrace.broker.slices import in_slices
 from headrace.broker.state import Broker, RequestContext
 from headrace.errors import HeadraceError
 
 VERSIONS = range(2, 5)
 
 
-def handle(
+async def handle(
     request: OffsetForLeaderEpochRequest, broker: Broker, context: RequestContext
 ) -> OffsetForLeaderEpochResponse:
     """Tell where each epoch ends: how a client finds out that a log was truncated."""
     return OffsetForLeaderEpochResponse(
         throttle_time=NO_THROTTLE,
         topics=tuple(
-            OffsetForLeaderTopicResult(
-                topic=topic.topic,
-                partitions=tuple(
-                    _look_up(topic.topic, partition, broker) for partition in topic.partitions
-                ),
-            )
-            for topic in request.topics
+            [
+                OffsetForLeaderTopicResult(
+                    topic=topic.topic,
+                    partitions=tuple(
+                        [
+                            _look_up(topic.topic, partition, broker)
+                            async for partition in in_slices(topic.partitions)
+                        ]
+                    ),
+                )
+                for topic in request.topics
+            ]
         ),
     )
 

@@ -5,6 +5,7 @@ v13  topics by id; an unknown one is error 100
 Versions 0-2 are advertised but not served (see `dispatch`).
 """
 
+import logging
 from typing import TYPE_CHECKING
 
 from kio.schema.errors import ErrorCode
@@ -18,30 +19,50 @@ from headrace.broker.produce_answers import (
     ACKS_NONE,
     Entry,
     PendingProduce,
+    ProducePart,
     ShapedProduce,
 )
-from headrace.broker.receive_buffer import ReceiveBuffer
+from headrace.broker.receive_buffer import Block, ReceiveBuffer
+from headrace.broker.turns import Turn
 from headrace.errors import (
     HeadraceError,
     InvalidRecordError,
-    InvalidTimestampError,
     UnexpectedTransactionError,
     WireError,
 )
 from headrace.log.partition_log import AppendResult, PartitionLog
 from headrace.protocol import produce
 from headrace.protocol.headers import RequestHeader
+from headrace.protocol.produce import PartitionSpan
 from headrace.protocol.produce_shape import ShapedRequest
-from headrace.records.batch import TRANSACTIONAL_BIT
-from headrace.records.record import iter_records
-from headrace.records.validation import check_for_append
+from headrace.records.batch import TRANSACTIONAL_BIT, BatchHeader
+from headrace.records.codecs import Allowance
 
 if TYPE_CHECKING:
     from headrace.broker.connection import Connection
     from headrace.broker.service import Service
 
+_log = logging.getLogger(__name__)
+
 VERSIONS = range(0, 14)
 FIRST_SERVED = 3
+# A larger request is checked and written in parts of about this size: a few milliseconds each.
+MAX_AT_ONCE_BYTES = 2 * 1024 * 1024
+# So is one for more partitions: each may be used for the first time, and its log be made.
+MAX_AT_ONCE_PARTITIONS = 32
+
+
+class _Checked:
+    """One partition of a request before it is staged: its batch, its log, what the check said."""
+
+    __slots__ = ("batch", "code", "error", "header", "log", "partition")
+
+    def __init__(self, partition: int, batch: memoryview) -> None:
+        self.partition, self.batch = partition, batch
+        self.log: PartitionLog | None = None
+        self.header: BatchHeader | None = None
+        self.error: HeadraceError | None = None
+        self.code = 0
 
 
 class ProduceHandler:
@@ -52,25 +73,35 @@ class ProduceHandler:
         self._find = LogFinder(service.broker.topics, is_for_append=True).find
         self._metrics = service.metrics
         self._committer = service.committer
+        self._service = service
+        self._checks = service.checks
         self._sync = service.sync
         self._is_flush_due = False
         self._is_sync_required = service.broker.settings.bool("headrace.acks.all.sync")
 
     def handle_shaped(
-        self, connection: "Connection", request: ShapedRequest, view: memoryview, now_ms: int
+        self, connection: "Connection", request: ShapedRequest, block: Block, now_ms: int
     ) -> None:
         """Serve a request that has the shape of an earlier one."""
         shape, correlation_id, partition, start, end = request
         self._metrics.requests[0] += 1
         pending = ShapedProduce(connection, shape, correlation_id, partition)
-        batch = view[start:end]
+        batch = block.view[start:end]
         try:
             log = pending.log = self._find(
                 shape.topic, partition, shape.version >= produce.TOPIC_IDS_FROM
             )
-            pending.result = self._stage(connection, log, batch, now_ms)
+            takes_zstd = shape.version >= produce.ZSTD_FROM
+            header = self._checks.now(batch, log.config, now_ms, takes_zstd)
+            if header is None:
+                topics = [(shape.topic, [PartitionSpan(partition, start, end)])]
+                self._serve_aside(
+                    connection, block, correlation_id, shape.version, shape.acks, topics
+                )
+                return
+            pending.result = self._stage(log, batch, header, block, now_ms)
         except HeadraceError as error:
-            pending.error = self._refused(batch, error)
+            pending.error = self._refused(error)
         acks = shape.acks
         if acks == ACKS_ALL or self._is_flush_due:
             pending.sync = self._take_sync_duty(acks)
@@ -92,65 +123,174 @@ class ProduceHandler:
             raise WireError(f"Produce v{version} is not served")
         request = produce.read_request(buffer.data, header.body, end, version)
         acks = request.acks
-        topics = [
-            (
-                topic,
-                [
-                    self._entry(connection, acks, version, topic, span, buffer.view)
-                    for span in spans
-                ],
+        if acks in (ACKS_NONE, ACKS_LEADER, ACKS_ALL):
+            connection.shapes.learn(buffer.data, start, end, version, request)
+        block = buffer.block
+        checked = None
+        partition_count = sum([len(spans) for _, spans in request.topics])
+        if end - start <= MAX_AT_ONCE_BYTES and partition_count <= MAX_AT_ONCE_PARTITIONS:
+            checked = self._check_now(block, version, acks, request.topics)
+        if checked is None:
+            self._serve_aside(
+                connection, block, header.correlation_id, version, acks, request.topics
             )
-            for topic, spans in request.topics
+            return
+        now_ms = self._broker.now_ms()
+        topics = [
+            (topic, [self._entry(one, block, now_ms) for one in partitions])
+            for topic, partitions in checked
         ]
-        sync = self._take_sync_duty(acks)
-        pending = PendingProduce(connection, header.correlation_id, version, acks, topics, sync)
+        pending = PendingProduce(connection, header.correlation_id, version, acks, topics)
+        pending.sync = self._take_sync_duty(acks)
         if acks != ACKS_NONE:
             connection.reserve(pending)
         self._committer.add(pending)
-        if acks in (ACKS_NONE, ACKS_LEADER, ACKS_ALL):
-            connection.shapes.learn(buffer.data, start, end, version, request)
 
-    def _entry(
+    def _check_now(
+        self,
+        block: Block,
+        version: int,
+        acks: int,
+        topics: list[tuple[bytes, list[PartitionSpan]]],
+    ) -> list[tuple[bytes, list[_Checked]]] | None:
+        """Check all batches of a request; None when one of them must be checked aside."""
+        checked: list[tuple[bytes, list[_Checked]]] = []
+        now_ms, takes_zstd = self._broker.now_ms(), version >= produce.ZSTD_FROM
+        for topic, spans in topics:
+            ones = []
+            for span in spans:
+                one = self._find_log(acks, version, topic, span, block.view)
+                if one.log is not None:
+                    try:
+                        one.header = self._checks.now(one.batch, one.log.config, now_ms, takes_zstd)
+                    except HeadraceError as error:
+                        one.error = error
+                    else:
+                        if one.header is None:
+                            return None
+                ones.append(one)
+            checked.append((topic, ones))
+        return checked
+
+    def _find_log(
+        self, acks: int, version: int, topic: bytes, span: PartitionSpan, view: memoryview
+    ) -> _Checked:
+        one = _Checked(span.partition, view[max(0, span.start) : span.end])
+        if acks not in (ACKS_NONE, ACKS_LEADER, ACKS_ALL):
+            one.code = ErrorCode.invalid_required_acks
+        elif span.start < 0 or span.start == span.end:
+            one.error = InvalidRecordError("a partition must come with one record batch")
+        else:
+            try:
+                one.log = self._find(topic, span.partition, version >= produce.TOPIC_IDS_FROM)
+            except HeadraceError as error:
+                one.error = error
+        return one
+
+    def _entry(self, one: _Checked, block: Block, now_ms: int) -> Entry:
+        """Stage one partition's batch, if it may be."""
+        error, log = one.error, one.log
+        if error is None and log is not None and one.header is not None:
+            try:
+                result = self._stage(log, one.batch, one.header, block, now_ms)
+                return Entry(one.partition, log, result, None)
+            except HeadraceError as refusal:
+                error = refusal
+        if error is None:
+            return Entry(one.partition, None, None, None, one.code)
+        return Entry(one.partition, log, None, self._refused(error))
+
+    # --- requests that take long: the connection is held, others are served in between
+
+    def _serve_aside(
         self,
         connection: "Connection",
-        acks: int,
+        block: Block,
+        correlation_id: int,
         version: int,
-        topic: bytes,
-        span: produce.PartitionSpan,
-        view: memoryview,
-    ) -> Entry:
-        partition = span.partition
-        if acks not in (ACKS_NONE, ACKS_LEADER, ACKS_ALL):
-            return Entry(partition, None, None, None, ErrorCode.invalid_required_acks)
-        if span.start < 0 or span.start == span.end:
-            error = InvalidRecordError("a partition must come with one record batch")
-            return Entry(partition, None, None, error)
-        log: PartitionLog | None = None
-        batch = view[span.start : span.end]
+        acks: int,
+        topics: list[tuple[bytes, list[PartitionSpan]]],
+    ) -> None:
+        pending = PendingProduce(connection, correlation_id, version, acks, [])
+        if acks != ACKS_NONE:
+            connection.reserve(pending)
+        connection.hold()
+        block.loans += 1
+        self._service.spawn(self._serve_in_parts(connection, block, pending, topics))
+
+    async def _serve_in_parts(
+        self,
+        connection: "Connection",
+        block: Block,
+        pending: PendingProduce,
+        topics: list[tuple[bytes, list[PartitionSpan]]],
+    ) -> None:
+        turn = Turn()
+        allowance = Allowance()
+        acks, version = pending.acks, pending.version
+        takes_zstd = version >= produce.ZSTD_FROM
+        part = ProducePart()
         try:
-            log = self._find(topic, partition, version >= produce.TOPIC_IDS_FROM)
-            result = self._stage(connection, log, batch, self._broker.now_ms())
-        except HeadraceError as refusal:
-            return Entry(partition, log, None, self._refused(batch, refusal))
-        return Entry(partition, log, result, None)
+            for topic, spans in topics:
+                entries: list[Entry] = []
+                pending.topics.append((topic, entries))
+                for span in spans:
+                    one = self._find_log(acks, version, topic, span, block.view)
+                    if one.log is not None:
+                        config, now_ms = one.log.config, self._broker.now_ms()
+                        try:
+                            header = self._checks.now(one.batch, config, now_ms, takes_zstd)
+                            if header is None:
+                                part = self._write(part)  # nothing is staged while this waits
+                                header = await self._checks.aside(
+                                    one.batch, config, now_ms, takes_zstd, allowance
+                                )
+                                # The topic may have gone meanwhile.
+                                one = self._find_log(acks, version, topic, span, block.view)
+                            one.header = header
+                        except HeadraceError as error:
+                            one.error = error
+                    entries.append(self._entry(one, block, self._broker.now_ms()))
+                    part.add(entries, len(one.batch))
+                    pending.sync = self._take_sync_duty(acks) or pending.sync
+                    if turn.is_over or part.byte_count >= MAX_AT_ONCE_BYTES:
+                        part = self._write(part)
+                        await turn.breathe()
+            self._write(part)
+            pending.on_written()
+        except Exception:
+            _log.exception("request failed; closing", extra={"peer": connection.peer})
+            self._committer.flush()
+            connection.close()
+        finally:
+            block.loans -= 1
+            connection.go_on()
+
+    def _write(self, part: ProducePart) -> ProducePart:
+        """Write what is staged of a request, so that others may be served; a part for the rest."""
+        if part.is_empty:
+            return part
+        self._committer.add(part)
+        self._committer.flush()
+        return ProducePart()
 
     def _stage(
-        self, connection: "Connection", log: PartitionLog, batch: memoryview, now_ms: int
+        self,
+        log: PartitionLog,
+        batch: memoryview,
+        header: BatchHeader,
+        block: Block,
+        now_ms: int,
     ) -> AppendResult:
-        if self._sync.failed and log in self._sync.failed:
-            raise self._sync.failed[log]
-        config = log.config
-        header = check_for_append(
-            batch, max_message_bytes=config.max_message_bytes, needs_keys=config.is_compacted
-        )
+        if log.sync_failure is not None:
+            raise log.sync_failure
         if header.attributes & TRANSACTIONAL_BIT:
             raise UnexpectedTransactionError("the batch is in no transaction known here")
         result = log.stage(batch, header, now_ms)
         if not result.is_duplicate:
             size = len(batch)
-            self._committer.stage(log, size)
-            connection.has_staged_views = True
-            if result.last_offset >= log.recovery_point + config.flush_messages - 1:
+            self._committer.stage(log, size, block)
+            if result.last_offset >= log.recovery_point + log.config.flush_messages - 1:
                 self._is_flush_due = True
             metrics = self._metrics
             metrics.messages_in.value += header.record_count
@@ -158,9 +298,7 @@ class ProduceHandler:
             metrics.batch_bytes_in.value += size
         return result
 
-    def _refused(self, batch: memoryview, error: HeadraceError) -> HeadraceError:
-        if isinstance(error, InvalidTimestampError):
-            error.record_index = _first_outside(batch, error)
+    def _refused(self, error: HeadraceError) -> HeadraceError:
         self._metrics.count_error(0, code_for(error))
         # Its frames hold the batch and what was decompressed of it; the answer does not
         # need them, and the collector runs rarely.
@@ -172,11 +310,3 @@ class ProduceHandler:
         is_flush_due, self._is_flush_due = self._is_flush_due, False
         is_due = is_flush_due or (acks == ACKS_ALL and self._is_sync_required)
         return self._sync if is_due else None
-
-
-def _first_outside(batch: memoryview, error: InvalidTimestampError) -> int:
-    """Which record of a refused batch has the wrong timestamp."""
-    for index, record in enumerate(iter_records(batch)):
-        if not error.earliest <= record.timestamp <= error.latest:
-            return index
-    return -1

@@ -11,6 +11,7 @@ from typing import TypeVar
 from headrace.coordinators.groups.classic.group import ClassicGroup
 from headrace.coordinators.groups.consumer.group import ConsumerGroup
 from headrace.coordinators.groups.consumer.migration import Downgrade, downgraded, upgrade
+from headrace.coordinators.groups.consumer.resolution import Search
 from headrace.coordinators.groups.consumer.validation import validate_heartbeat
 from headrace.coordinators.groups.decision import Decision
 from headrace.coordinators.groups.messages import (
@@ -26,7 +27,7 @@ from headrace.coordinators.groups.messages import (
     Ticket,
 )
 from headrace.coordinators.groups.records import GroupRecord
-from headrace.coordinators.groups.registry import GroupRegistry
+from headrace.coordinators.groups.registry import GroupRegistry, Surroundings
 from headrace.errors import (
     CoordinatorNotAvailableError,
     GroupNotFoundError,
@@ -48,6 +49,10 @@ def _rebalancing() -> RebalanceInProgressError:
 
 class GroupCoordinator(GroupRegistry):
     """Single-threaded. Every method that changes something returns a `Decision` to carry out."""
+
+    def __init__(self, surroundings: Surroundings) -> None:
+        super().__init__(surroundings)
+        self._unresolved: dict[str, ConsumerGroup] = {}
 
     # --- looking
 
@@ -171,6 +176,33 @@ class GroupCoordinator(GroupRegistry):
         reply, outcome = up.group.heartbeat(request, topics, now_ms)
         return self._replacing(up.group, reply, outcome, up.records, group)
 
+    # --- subscriptions by expression
+
+    @property
+    def has_searches_due(self) -> bool:
+        """Whether `searches_due` may have something to return."""
+        return bool(self._unresolved)
+
+    def searches_due(self) -> list[ConsumerGroup]:
+        """Groups that have expressions to resolve since this was last asked for."""
+        due, self._unresolved = self._unresolved, {}
+        return [group for group_id, group in due.items() if self._groups.get(group_id) is group]
+
+    def resolved(self, group: ConsumerGroup, search: Search, now_ms: int) -> Decision[None]:
+        """The search came to its end: what it found makes an epoch of its own."""
+        if self._groups.get(group.group_id) is not group:
+            return Decision(group.group_id, None)
+        outcome = group.resolution.outcome(search, self.surroundings.topics, now_ms)
+        decision = Decision(group.group_id, None, outcome.records)
+
+        def on_written() -> None:
+            self.apply_all(outcome.records, now_ms)
+            group.resolution.end(search)
+            self._settle(group)
+
+        decision.on_written = on_written
+        return decision
+
     # --- time
 
     @property
@@ -221,7 +253,7 @@ class GroupCoordinator(GroupRegistry):
 
         def on_written() -> None:
             self.apply_all(outcome.records, now_ms)
-            self.note(group)
+            self._settle(group)
 
         def on_downgraded() -> None:
             assert isinstance(outcome, Downgrade)
@@ -237,7 +269,15 @@ class GroupCoordinator(GroupRegistry):
             decision.on_written = on_written
         else:
             self.note(group)
+            if group.resolution.in_use:
+                self._settle(group)
         return decision
+
+    def _settle(self, group: ConsumerGroup) -> None:
+        """After a step: when does the group want to be woken, and has it something to look up?"""
+        self.note(group)
+        if group.resolution.is_due(self.surroundings.topics):
+            self._unresolved[group.group_id] = group
 
     def _replacing(
         self,
@@ -256,6 +296,7 @@ class GroupCoordinator(GroupRegistry):
             for record in outcome.records:
                 group.apply(record)
             self.put(group)
+            self._settle(group)
             if replaced is not None:
                 decision.answers += replaced.die(_rebalancing()).answers
 

@@ -199,8 +199,8 @@ class TopicsView(Protocol):
     def shape_by_id(self, topic_id: UUID) -> TopicShape | None:
         """The topic with this id, or None."""
 
-    def names(self) -> list[str]:
-        """All topics, internal ones left out."""
+    def names(self) -> frozenset[str]:
+        """All topics, internal ones too; the same object until a topic comes or goes."""
 
 
 @dataclass(slots=True)

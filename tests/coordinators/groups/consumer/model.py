@@ -57,8 +57,8 @@ class Topics:
     def shape_by_id(self, topic_id: UUID) -> TopicShape | None:
         return next((one for one in self._shapes.values() if one.topic_id == topic_id), None)
 
-    def names(self) -> list[str]:
-        return list(self._shapes)
+    def names(self) -> frozenset[str]:
+        return frozenset(self._shapes)
 
 
 class Bench:
@@ -125,6 +125,20 @@ class Bench:
             owned={},
             rebalance_timeout_ms=60_000,
         )
+
+    def resolve(self) -> Outcome:
+        """Look for the topics that match, if that is due, as the broker does after a step."""
+        resolution = self.group.resolution
+        if not resolution.is_due(self.topics):
+            return Outcome()
+        search = resolution.begin(self.topics)
+        for _ in search.steps:
+            assert not resolution.is_due(self.topics)
+        outcome = resolution.outcome(search, self.topics, self.now_ms)
+        self.carry_out(outcome)
+        if not self.writes_fail:
+            resolution.end(search)
+        return outcome
 
     def tick(self) -> Outcome:
         outcome = self.group.tick(self.topics, self.now_ms)

@@ -28,6 +28,7 @@ def a_long_life() -> Bench:
             other.heartbeat()
             other.reconcile()
     bench.heartbeat("b", clients[1].epoch, topic_regex="p.*")
+    bench.resolve()
     return bench
 
 

@@ -22,7 +22,7 @@ class MemberConfig(NamedTuple):
     assignor: str
     protocol: str = "classic"
     instance_id: str | None = None
-    session_timeout_ms: int = 6000
+    session_timeout_ms: int = 20_000
     heartbeat_interval_ms: int = 500
 
 

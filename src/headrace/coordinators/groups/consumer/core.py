@@ -4,7 +4,7 @@ from collections.abc import Callable
 
 from headrace.coordinators.groups.consumer.deadlines import Deadlines
 from headrace.coordinators.groups.consumer.limits import ConsumerLimits
-from headrace.coordinators.groups.consumer.patterns import TopicMatcher
+from headrace.coordinators.groups.consumer.resolution import Resolution
 from headrace.coordinators.groups.consumer.state import UNREVOKED_PARTITIONS, GroupState
 from headrace.coordinators.groups.consumer.step import Step
 from headrace.coordinators.groups.messages import TopicsView
@@ -24,14 +24,14 @@ class Core:
         self.deadlines = Deadlines()
         self.limits_for = limits_for
         self.make_member_id = make_member_id
-        self._matcher = TopicMatcher()
+        self.resolution = Resolution(self.state)
         # The topics have been looked at in this generation, for this epoch. A step whose
         # records were not written leaves the epoch as it was, so they are looked at again.
         self._looked_at: tuple[int, int] | None = None
 
     def new_step(self, topics: TopicsView, now_ms: int) -> Step:
         """Begin to work through a request."""
-        return Step(self.state, self.limits_for(), topics, self._matcher, now_ms)
+        return Step(self.state, self.limits_for(), topics, self.resolution, now_ms)
 
     def must_look_at(self, topics: TopicsView) -> bool:
         """Whether a topic may have changed since the last look."""

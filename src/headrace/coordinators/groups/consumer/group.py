@@ -12,6 +12,7 @@ from headrace.coordinators.groups.consumer.core import Core
 from headrace.coordinators.groups.consumer.fencing import fence
 from headrace.coordinators.groups.consumer.heartbeats import Heartbeats
 from headrace.coordinators.groups.consumer.limits import ConsumerLimits
+from headrace.coordinators.groups.consumer.resolution import Resolution
 from headrace.coordinators.groups.consumer.state import UNREVOKED_PARTITIONS
 from headrace.coordinators.groups.consumer.subscriptions import group_topics
 from headrace.coordinators.groups.messages import (
@@ -46,6 +47,7 @@ class ConsumerGroup:
         self.created_ms = now_ms
         self._core = Core(group_id, limits_for, make_member_id)
         self._state = self._core.state
+        self.resolution: Resolution = self._core.resolution
         self._heartbeats = Heartbeats(self._core)
         self._classic = ClassicMembers(self._core)
 

@@ -82,6 +82,7 @@ class Heartbeats:
             or current.state != STABLE
             or state.assignment_epoch != state.epoch
             or self._core.must_look_at(topics)
+            or (state.regex_counts and self._core.resolution.is_due(topics))
         ):
             return False
         member = state.members.get(request.member_id)

@@ -4,10 +4,14 @@ RE2, as in Kafka (which has the Java port of it): matching takes time linear in 
 client's expression cannot hold up the event loop, as it could with `re`.
 """
 
-from collections.abc import Iterable
+from collections.abc import Collection, Iterator
+from itertools import islice
 from typing import Protocol
 
 from headrace.errors import InvalidRegexError
+
+# Names matched in one go, one or two milliseconds' worth: others are served in between.
+NAMES_AT_ONCE = 200
 
 # The faults that RE2 names, as the Java port names them, which clients of Kafka are told.
 _KAFKAS_WORDS = {
@@ -53,7 +57,7 @@ def _fault(error: Exception) -> str:
 
 
 class TopicMatcher:
-    """Which topics the expressions of one group match.
+    """Which topics the expressions of one group match, found a slice of the names at a time.
 
     Soft state: it remembers which names have been looked at, so that after a topic has come or
     gone only the new names are matched.
@@ -64,19 +68,31 @@ class TopicMatcher:
         self._matched: dict[str, frozenset[str]] = {}
         self._seen: dict[str, frozenset[str]] = {}
 
-    def topics(self, regex: str, names: Iterable[str]) -> frozenset[str]:
-        """Those of `names` that `regex` matches as a whole."""
-        pattern = self._patterns.get(regex)
-        if pattern is None:
-            pattern = self._patterns[regex] = compile_pattern(regex)
-        now = frozenset(names)
-        new = now - self._seen.get(regex, frozenset())
-        found = self._matched.get(regex, frozenset()) & now
-        found |= {name for name in new if pattern.fullmatch(name)}
-        self._seen[regex], self._matched[regex] = now, found
-        return found
+    def check(self, regex: str) -> None:
+        """Raise InvalidRegexError unless it can be compiled."""
+        if regex not in self._patterns:
+            self._patterns[regex] = compile_pattern(regex)
 
-    def keep_only(self, regexes: Iterable[str]) -> None:
-        """Forget what no member uses any more."""
+    def search(self, regexes: Collection[str], names: frozenset[str]) -> Iterator[None]:
+        """Match `names`, a slice at each step. Expressions that are left out are forgotten."""
         for regex in self._patterns.keys() - set(regexes):
-            del self._patterns[regex], self._seen[regex], self._matched[regex]
+            del self._patterns[regex]
+            self._seen.pop(regex, None)
+            self._matched.pop(regex, None)
+        for regex in regexes:
+            if self._seen.get(regex) is not names:
+                yield from self._search(regex, names)
+
+    def found(self, regex: str) -> frozenset[str]:
+        """The names that the last search found for this expression."""
+        return self._matched[regex]
+
+    def _search(self, regex: str, names: frozenset[str]) -> Iterator[None]:
+        self.check(regex)
+        pattern = self._patterns[regex]
+        matched = set(self._matched.get(regex, frozenset()) & names)
+        new = iter(names - self._seen.get(regex, frozenset()))
+        while part := tuple(islice(new, NAMES_AT_ONCE)):
+            matched.update(name for name in part if pattern.fullmatch(name))
+            yield
+        self._seen[regex], self._matched[regex] = names, frozenset(matched)

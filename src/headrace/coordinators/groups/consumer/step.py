@@ -7,8 +7,8 @@ heartbeat of the new one and a JoinGroup of a classic member end up here.
 from collections.abc import Mapping
 
 from headrace.coordinators.groups.consumer.limits import ConsumerLimits
-from headrace.coordinators.groups.consumer.patterns import TopicMatcher
 from headrace.coordinators.groups.consumer.reconciliation import Reconciliation
+from headrace.coordinators.groups.consumer.resolution import Resolution
 from headrace.coordinators.groups.consumer.state import NOTHING, STABLE, GroupState
 from headrace.coordinators.groups.consumer.subscriptions import (
     group_topics,
@@ -38,14 +38,14 @@ class Step:
         state: GroupState,
         limits: ConsumerLimits,
         topics: TopicsView,
-        matcher: TopicMatcher,
+        resolution: Resolution,
         now_ms: int,
     ) -> None:
         self.state, self.limits, self.topics, self.now_ms = state, limits, topics, now_ms
         self.records: list[GroupRecord] = []
         self.epoch = state.epoch
         self.target_epoch = state.assignment_epoch
-        self._matcher = matcher
+        self._resolution = resolution
         self._regexes: Mapping[str, ResolvedRegex] = state.regexes
         self._subscription_changed = False
 
@@ -58,10 +58,13 @@ class Step:
         """
         if after != before:
             self.records.append(after)
-        changed = frozenset(after.topic_names) != frozenset(before.topic_names)
-        changed |= self._update_regexes(before, after, look_at_topics=look_at_topics)
-        self._subscription_changed = changed
-        if not changed and not look_at_topics:
+        changes_names = frozenset(after.topic_names) != frozenset(before.topic_names)
+        changes_regex = self._update_regex(before.topic_regex or None, after.topic_regex or None)
+        self._subscription_changed = changes_names or changes_regex
+        # The epoch of an expression that is not resolved yet comes when it is.
+        is_unresolved = bool(after.topic_regex) and after.topic_regex not in self._regexes
+        changed = changes_names or (changes_regex and not is_unresolved)
+        if not changed and (is_unresolved or not look_at_topics):
             return
         names = group_topics(self.state, self._regexes, without=(before,), plus=after)
         new_hash = metadata_hash(names, self.topics)
@@ -69,36 +72,17 @@ class Step:
             self.epoch += 1
             self.records.append(ConsumerGroupMetadata(self.state.group_id, self.epoch, new_hash))
 
-    def _update_regexes(
-        self, before: ConsumerGroupMember, after: ConsumerGroupMember, *, look_at_topics: bool
-    ) -> bool:
-        """Resolve expressions that are new, or all when the topics have changed."""
-        state, old, new = self.state, before.topic_regex or None, after.topic_regex or None
-        if old is None and new is None and not state.regex_counts:
+    def _update_regex(self, old: str | None, new: str | None) -> bool:
+        """Let go of an expression nobody uses any more; a new one has to be one."""
+        if old == new:
             return False
-        regexes = dict(state.regexes)
-        changed = old != new
-        if changed and old is not None and state.regex_counts[old] <= 1 and old in regexes:
-            del regexes[old]
+        state = self.state
+        if old is not None and state.regex_counts[old] <= 1 and old in state.regexes:
+            self._regexes = {regex: found for regex, found in state.regexes.items() if regex != old}
             self.records.append(Tombstone(ResolvedRegex, (state.group_id, old)))
-        in_use = {regex for regex in state.regex_counts if regex != old or regex in regexes}
         if new is not None:
-            in_use.add(new)
-        stale = in_use if look_at_topics else in_use - regexes.keys()
-        if stale:
-            names = self.topics.names()
-            for regex in sorted(stale):
-                found = tuple(sorted(self._matcher.topics(regex, names)))
-                known = regexes.get(regex)
-                if known is None or known.topics != found:
-                    regexes[regex] = ResolvedRegex(
-                        state.group_id, regex, found, self.topics.generation, self.now_ms
-                    )
-                    self.records.append(regexes[regex])
-                    changed = True
-            self._matcher.keep_only(in_use)
-        self._regexes = regexes
-        return changed
+            self._resolution.check(new)
+        return True
 
     def assign(self, member: ConsumerGroupMember) -> Assignment:
         """The member's target; computed anew when the group has outgrown the one there is."""

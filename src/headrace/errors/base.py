@@ -1,48 +1,6 @@
-"""Everything headrace raises, as one tree; facts are attributes, the message is built from them.
+"""Errors of everything but groups. Import them from `headrace.errors`, where the tree is drawn."""
 
-HeadraceError
-├── ConfigError              the operator asked for something impossible
-│   ├── UnknownSettingError  no setting of Kafka's has this name
-│   └── InvalidConfigError   a known setting with a value Kafka refuses, in Kafka's words
-├── StorageError             the disk, or what lies on it
-│   ├── OffsetOutOfRangeError
-│   ├── CorruptBatchError
-│   ├── DirectoryInUseError
-│   └── StorageWriteError
-├── RecordError              what a producer sent cannot be appended
-│   ├── CorruptMessageError, InvalidRecordError, MessageTooLargeError
-│   ├── UnexpectedTransactionError
-│   ├── InvalidTimestampError, UndecodableRecordsError
-│   └── OutOfOrderSequenceError, InvalidProducerEpochError
-├── TopicError               a topic or partition that is not, or may not be
-│   ├── UnknownTopicError, UnknownTopicIdError, TopicExistsError, InvalidTopicError
-│   └── InvalidPartitionsError, InvalidReplicationFactorError, InvalidReplicaAssignmentError
-├── GroupError               what a group's coordinator refuses; `str` is what the client is told
-│   ├── CoordinatorNotAvailableError, CoordinatorLoadingError
-│   ├── InvalidGroupIdError, GroupNotFoundError, NonEmptyGroupError, GroupFullError
-│   ├── UnknownMemberError, MemberIdRequiredError, FencedInstanceError, UnreleasedInstanceError
-│   ├── IllegalGenerationError, RebalanceInProgressError, InconsistentProtocolError
-│   ├── InvalidSessionTimeoutError, GroupRequestError
-│   ├── FencedMemberEpochError, StaleMemberEpochError, UnsupportedAssignorError
-│   ├── InvalidRegexError, GroupVersionError
-│   └── OffsetMetadataTooLargeError, GroupSubscribedError
-├── RequestError             a well-formed request for something that cannot be done
-├── EngineError              Apache Kafka on this machine cannot be fetched, started or asked
-│   ├── JarError, JavaNotFoundError, NodeError
-│   ├── ClusterError         a cluster that is not there, exists already or does not get ready
-│   └── DrillError           a fail-over drill that cannot be run to its end
-├── MirrorError              a mirror that cannot go on, or whose copy differs
-│   └── MirrorRefusedError   one that would go round in circles, or into a topic that is not its own
-├── PipelineError            a pipeline that cannot be found, started or gone on with
-│   ├── PipelineDefinitionError  its module, its YAML or its options
-│   ├── SparkError           Spark cannot be set up, started or asked; `log_file` has its traces
-│   ├── SourceError          no broker, no topic, positions that are gone
-│   ├── SinkError            a lake, table or topic that does not take what it is given
-│   └── RunError             a checkpoint in use, a run that is not there
-├── BenchError               a measurement that cannot be taken or is not valid
-└── WireError                bytes that break the wire format; the connection is closed
-"""
-
+from collections.abc import Sequence
 from pathlib import Path
 from uuid import UUID
 
@@ -134,11 +92,11 @@ class CorruptMessageError(RecordError):
 
 
 class InvalidRecordError(RecordError):
-    """The batch is whole, but its content breaks a rule; which record, if one is to blame."""
+    """The batch's content breaks a rule; `record_errors` has (index, why) if not of all records."""
 
-    def __init__(self, reason: str, record_index: int = -1) -> None:
+    def __init__(self, reason: str, record_errors: Sequence[tuple[int, str]] = ()) -> None:
         super().__init__(reason)
-        self.record_index = record_index
+        self.record_errors = record_errors
 
 
 class UnexpectedTransactionError(RecordError):
@@ -149,21 +107,32 @@ class UndecodableRecordsError(RecordError):
     """The codec of the batch is unknown or its payload does not decompress."""
 
 
+class DecompressedTooLargeError(UndecodableRecordsError):
+    """Compressed records would take more memory than they may."""
+
+    def __init__(self, codec: str, limit_bytes: int) -> None:
+        super().__init__(f"{codec} data is over {limit_bytes} bytes decompressed")
+        self.codec, self.limit_bytes = codec, limit_bytes
+
+
+class UnsupportedCompressionError(RecordError):
+    """The codec of the batch is not for the version of the request that brought it."""
+
+
 class MessageTooLargeError(RecordError):
     """The batch is larger than `max.message.bytes`."""
 
-    def __init__(self, size: int, limit: int) -> None:
-        super().__init__(f"batch of {size} bytes is over max.message.bytes={limit}")
+    def __init__(self, size: int, limit: int, setting: str = "max.message.bytes") -> None:
+        super().__init__(f"batch of {size} bytes is over {setting}={limit}")
         self.size, self.limit = size, limit
 
 
-class InvalidTimestampError(RecordError):
-    """The timestamp lies further from the clock than the topic allows."""
+class BatchTooLargeError(MessageTooLargeError):
+    """The batch is larger than a segment may be."""
 
-    def __init__(self, timestamp: int, earliest: int, latest: int) -> None:
-        super().__init__(f"timestamp {timestamp} is outside [{earliest}, {latest}]")
-        self.timestamp, self.earliest, self.latest = timestamp, earliest, latest
-        self.record_index = -1
+
+class InvalidTimestampError(InvalidRecordError):
+    """Timestamps are too far from the clock for the topic, or not the client's to set."""
 
 
 class OutOfOrderSequenceError(RecordError):
@@ -225,98 +194,6 @@ class InvalidReplicationFactorError(TopicError):
 
 class InvalidReplicaAssignmentError(TopicError):
     """The manual assignment names brokers or partitions that are not there."""
-
-
-class GroupError(HeadraceError):
-    """What a group's coordinator refuses."""
-
-
-class CoordinatorNotAvailableError(GroupError):
-    """The group's state cannot be written now; try again."""
-
-
-class CoordinatorLoadingError(GroupError):
-    """The group's state is being read from disk; try again."""
-
-
-class InvalidGroupIdError(GroupError):
-    """The group's name cannot be one."""
-
-
-class GroupNotFoundError(GroupError):
-    """There is no group of this name, or none of the kind asked for."""
-
-
-class NonEmptyGroupError(GroupError):
-    """The group has members."""
-
-
-class GroupFullError(GroupError):
-    """The group has as many members as it may."""
-
-
-class UnknownMemberError(GroupError):
-    """The group has no member of this id."""
-
-
-class MemberIdRequiredError(GroupError):
-    """Join again with the id that comes with this (KIP-394)."""
-
-
-class FencedInstanceError(GroupError):
-    """Another member has taken over this group.instance.id."""
-
-
-class UnreleasedInstanceError(GroupError):
-    """A member still has this group.instance.id (KIP-848)."""
-
-
-class IllegalGenerationError(GroupError):
-    """The generation is not the group's."""
-
-
-class RebalanceInProgressError(GroupError):
-    """Join again: the group is between two generations."""
-
-
-class InconsistentProtocolError(GroupError):
-    """The member's protocols have none in common with the group's."""
-
-
-class InvalidSessionTimeoutError(GroupError):
-    """The session time-out is outside the broker's bounds."""
-
-
-class GroupRequestError(GroupError):
-    """A field of the request cannot be right."""
-
-
-class FencedMemberEpochError(GroupError):
-    """The member's epoch is over; join again with epoch 0 (KIP-848)."""
-
-
-class StaleMemberEpochError(GroupError):
-    """The member's epoch is behind; the next heartbeat brings the new one (KIP-848)."""
-
-
-class UnsupportedAssignorError(GroupError):
-    """No assignor of the broker has this name."""
-
-
-class InvalidRegexError(GroupError):
-    """The regular expression of a subscription cannot be read."""
-
-
-class GroupVersionError(GroupError):
-    """The request's version cannot speak of what groups of the new protocol have (KIP-848)."""
-
-
-class OffsetMetadataTooLargeError(GroupError):
-    """The text with a committed offset is longer than offset.metadata.max.bytes."""
-
-
-class GroupSubscribedError(GroupError):
-    """Offsets of a topic cannot be deleted while the group reads it."""
 
 
 class RequestError(HeadraceError):
@@ -398,3 +275,11 @@ class BenchError(HeadraceError):
 
 class WireError(HeadraceError):
     """Bytes that break the wire format; the connection is closed."""
+
+
+class TooManyElementsError(WireError):
+    """A request that names more than it can mean; refused before it is read to its end."""
+
+    def __init__(self, count: int, limit: int) -> None:
+        super().__init__(f"{count} topics and partitions in one request; {limit} are allowed")
+        self.count, self.limit = count, limit
