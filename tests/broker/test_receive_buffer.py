@@ -111,3 +111,48 @@ def test_those_who_wait_for_memory_are_called_when_some_comes_back() -> None:
 
 def test_a_single_request_larger_than_the_budget_is_not_starved() -> None:
     assert MemoryBudget(100).take(1000)
+
+
+def test_a_block_that_is_lent_is_not_read_into() -> None:
+    buffer = ReceiveBuffer(MemoryBudget(10**9))
+    feed(buffer, b"a" * 1_000 + b"b" * 500)
+    staged = buffer.view[:1_000]
+    buffer.block.loans += 1
+    lent = buffer.block
+    buffer.start = 1_000
+
+    feed(buffer, b"c" * 2_000)
+
+    assert bytes(staged) == b"a" * 1_000
+    assert buffer.block is not lent
+    assert bytes(buffer.view[buffer.start : buffer.end]) == b"b" * 500 + b"c" * 2_000
+
+
+def test_a_large_request_is_copied_once_on_its_way_to_its_full_size() -> None:
+    budget = MemoryBudget(10**9)
+    buffer = ReceiveBuffer(budget)
+    size = 20 * 1024 * 1024
+    blocks = set()
+    while buffer.end < size:
+        buffer.wanted = size
+        feed(buffer, b"x" * 300_000)
+        assert buffer.grow()
+        if buffer.block.is_large:
+            blocks.add(id(buffer.block))
+
+    assert len(blocks) == 1
+    assert budget.used_bytes == size - FIRST_SIZE
+    buffer.release()
+    assert budget.used_bytes == 0
+
+
+def test_what_is_not_paid_for_is_not_read_into() -> None:
+    budget = MemoryBudget(3 * 1024 * 1024)
+    assert budget.take(1)
+    buffer = ReceiveBuffer(budget)
+    while buffer.grow():
+        buffer.wanted = 100 * 1024 * 1024
+        feed(buffer, b"x" * 100_000)
+
+    assert buffer.end <= 4 * 1024 * 1024
+    assert len(buffer.make_room()) + buffer.end <= 4 * 1024 * 1024

@@ -138,9 +138,12 @@ class Connection(asyncio.BufferedProtocol):
                     buffer.wanted = size
                     break
                 end = buffer.start = start + size
-                shaped = self.shapes.match(buffer.data, start + 4, end)
+                block = buffer.block
+                shaped = None
+                if not block.is_large:
+                    shaped = self.shapes.match(buffer.data, start + 4, end)
                 if shaped is not None:
-                    service.produce.handle_shaped(self, shaped, buffer.block, now_ms)
+                    service.produce.handle_shaped(self, shaped, block, now_ms)
                 else:
                     self._serve(start + 4, end)
         except WireError as error:
@@ -152,7 +155,7 @@ class Connection(asyncio.BufferedProtocol):
             service.committer.flush()
             self.close()
         service.committer.read_ends()
-        if buffer.wanted > len(buffer.data) and not self._is_closing and not buffer.grow():
+        if buffer.must_grow and not self._is_closing and not buffer.grow():
             self._wait_for_memory()
 
     def _check_size(self, size: int) -> None:

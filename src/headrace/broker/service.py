@@ -67,6 +67,8 @@ class Service:
         self._by_peer: dict[str, int] = {}
         self._tasks: set[asyncio.Task[None]] = set()
         self._slow_thread: ThreadPoolExecutor | None = None
+        # (API key, version) of which the types are loaded, which takes up to 50 ms.
+        self._known_messages: set[tuple[int, int]] = set()
         self.finder = LogFinder(broker.topics)
         self.waiting = Waiting()
         self.sync = DiskSync(loop, metrics)
@@ -174,20 +176,16 @@ class Service:
     def _serve_cold(
         self, connection: Connection, body: bytes, api: Api, header: RequestHeader
     ) -> None:
-        if len(body) > MAX_AT_ONCE_BYTES:
-            response = self._decode_and_ask(connection, body, api, header)
-            self._serve_slowly(connection, header, response, is_held=True)
+        version = header.api_version
+        if len(body) > MAX_AT_ONCE_BYTES or (api.key, version) not in self._known_messages:
+            self._serve_slowly(connection, api, header, body)
             return
-        request = decode_request(api.key, header.api_version, api.schema_version, body, 0)
+        request = decode_request(api.key, version, api.schema_version, body, 0)
         response = self._ask(connection, request, api, header)
-        if inspect.iscoroutine(response):
-            # As in Kafka, the connection's next request is served when this one is. Not so with
-            # groups: they wait for the disk or for each other, and answer in order all the same.
-            self._serve_slowly(connection, header, response, is_held=api.sees_produced)
-        elif is_heavier(response, MAX_AT_ONCE_ELEMENTS):
-            self._serve_slowly(connection, header, _as_it_is(response), is_held=True)
+        if inspect.iscoroutine(response) or is_heavier(response, MAX_AT_ONCE_ELEMENTS):
+            self._serve_slowly(connection, api, header, response)
         else:
-            connection.send(*self._encode(header, header.api_version, response))
+            connection.send(*self._encode(header, version, response))
 
     def _ask(self, connection: Connection, request: Any, api: Api, header: RequestHeader) -> Any:
         client_id = (header.client_id or b"").decode(errors="replace")
@@ -197,43 +195,38 @@ class Service:
             self.committer.flush()
         return api.handler()(request, self.broker, context)
 
-    async def _decode_and_ask(
-        self, connection: Connection, body: bytes, api: Api, header: RequestHeader
-    ) -> Any:
-        request = await self._aside(
-            decode_request, api.key, header.api_version, api.schema_version, body, 0
-        )
-        response = self._ask(connection, request, api, header)
-        return await response if inspect.iscoroutine(response) else response
-
     def _serve_slowly(
-        self,
-        connection: Connection,
-        header: RequestHeader,
-        response: Coroutine[Any, Any, Any],
-        *,
-        is_held: bool,
+        self, connection: Connection, api: Api, header: RequestHeader, what: Any
     ) -> None:
+        """Go on beside the loop's turn with a body, a coroutine or a long answer."""
         answer = Answer()
         connection.reserve(answer)
+        # As in Kafka, the connection's next request is served when this one is. Not so with
+        # groups: they wait for the disk or for each other, and answer in order all the same.
+        is_held = api.sees_produced or not inspect.iscoroutine(what)
         if is_held:
             connection.hold()
-        self.spawn(self._answer_later(connection, header, answer, response, is_held))
+        self.spawn(self._answer_later(connection, api, header, answer, what, is_held))
 
     async def _answer_later(
         self,
         connection: Connection,
+        api: Api,
         header: RequestHeader,
         answer: Answer,
-        response: Coroutine[Any, Any, Any],
+        what: Any,
         is_held: bool,
     ) -> None:
         try:
-            result = await response
-            if is_heavier(result, MAX_AT_ONCE_ELEMENTS):
-                answer.pieces = await self._aside(self._encode, header, header.api_version, result)
-            else:
-                answer.pieces = self._encode(header, header.api_version, result)
+            if isinstance(what, bytes):
+                request = await self._aside(_decode, api, header.api_version, what)
+                what = self._ask(connection, request, api, header)
+            if inspect.iscoroutine(what):
+                if is_held and not api.sees_produced:
+                    is_held = False
+                    connection.go_on()
+                what = await what
+            answer.pieces = await self._encode_beside(api, header, what)
         except WireError as error:
             connection.refuse(error)
         except Exception:
@@ -244,6 +237,17 @@ class Service:
         finally:
             if is_held:
                 connection.go_on()
+
+    async def _encode_beside(
+        self, api: Api, header: RequestHeader, response: Any
+    ) -> tuple[bytes, bytes]:
+        """Encode an answer; in the thread if it is long, or the first of its kind."""
+        kind = (api.key, header.api_version)
+        if kind in self._known_messages and not is_heavier(response, MAX_AT_ONCE_ELEMENTS):
+            return self._encode(header, header.api_version, response)
+        encoded = await self._aside(self._encode, header, header.api_version, response)
+        self._known_messages.add(kind)
+        return encoded
 
     async def _aside(self, work: Callable[..., _Result], *arguments: Any) -> _Result:
         """Run Python code that takes long in a thread; one at a time, for they share a lock."""
@@ -308,5 +312,7 @@ class Service:
             self.broker.groups.drain()
 
 
-async def _as_it_is(response: Any) -> Any:
-    return response
+def _decode(api: Api, version: int, body: bytes) -> Any:
+    """Read a request; of the first of its kind, import its types and its handler before."""
+    api.handler()
+    return decode_request(api.key, version, api.schema_version, body, 0)

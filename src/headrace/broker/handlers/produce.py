@@ -123,7 +123,7 @@ class ProduceHandler:
             raise WireError(f"Produce v{version} is not served")
         request = produce.read_request(buffer.data, header.body, end, version)
         acks = request.acks
-        if acks in (ACKS_NONE, ACKS_LEADER, ACKS_ALL):
+        if acks in (ACKS_NONE, ACKS_LEADER, ACKS_ALL) and not buffer.block.is_large:
             connection.shapes.learn(buffer.data, start, end, version, request)
         block = buffer.block
         checked = None
