@@ -23,7 +23,7 @@ from headrace.broker.answers import Piece
 from headrace.broker.descriptors import SocketQuota
 from headrace.broker.pacing import skip_pacing
 from headrace.broker.read_threads import ReadThreads
-from headrace.log.access import PROBE_EVERY_BYTES, RESIDENT
+from headrace.log.access import RESIDENT
 from headrace.log.files import OpenFile
 from headrace.log.partition_log import FileSlice
 from headrace.log.verifying import Warming
@@ -39,6 +39,12 @@ COPY_BYTES = 1024 * 1024
 HIGH_WATER_BYTES = 512 * 1024
 # What is asked for, read from the disk if need be, and sent at a time.
 STRETCH_BYTES = 1024 * 1024
+# Between two looks into a stretch, a microsecond each: the kernel's usual read-ahead; much less for
+# one who has just met bytes that were not there, for those come in patches; hardly any for one who
+# has not met such for WARM_STRETCHES.
+PROBE_EVERY_BYTES = 128 * 1024
+COLD_PROBE_EVERY_BYTES = 16 * 1024
+WARM_STRETCHES = 16
 # What one connection sends of files in one turn of the loop (under half a millisecond): a
 # reader as fast as the loop would else keep it to itself for all of a large answer.
 TURN_BYTES = 2 * 1024 * 1024
@@ -67,6 +73,7 @@ class Outbox:
         "_transport",
         "_warm_end",
         "_warm_file",
+        "_warm_stretches",
         "is_blocked",
     )  # fmt: skip
 
@@ -97,6 +104,7 @@ class Outbox:
         self._warm_file: OpenFile | None = None
         self._warm_end = 0
         self._probe_every = PROBE_EVERY_BYTES
+        self._warm_stretches = 0  # in a row
 
     @property
     def is_empty(self) -> bool:
@@ -232,11 +240,14 @@ class Outbox:
         """Whether a stretch is in memory; asked ever more seldom while it always is."""
         if self._was_read(file, position + length):
             return True
-        if RESIDENT.has(file, position, length, self._probe_every):
-            self._probe_every = min(2 * self._probe_every, STRETCH_BYTES)
-            return True
-        self._probe_every = PROBE_EVERY_BYTES
-        return False
+        if not RESIDENT.has(file, position, length, self._probe_every):
+            self._probe_every = COLD_PROBE_EVERY_BYTES
+            self._warm_stretches = 0
+            return False
+        self._warm_stretches += 1
+        if self._warm_stretches == WARM_STRETCHES:
+            self._probe_every = STRETCH_BYTES
+        return True
 
     def _warm(self, file: OpenFile, position: int, length: int) -> None:
         """Have a thread read the next stretch, then go on."""

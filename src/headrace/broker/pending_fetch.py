@@ -75,10 +75,10 @@ class PendingFetch(Answer):
 
     # --- its course
 
-    def start(self, data: bytes | bytearray, position: int, end: int) -> None:
+    def start(self, data: bytes | bytearray, position: int, end: int, max_elements: int) -> None:
         """Answer the request in `data`, now or later."""
         self._connection.reserve(self)
-        self._run(self._serve(data, position, end))
+        self._run(self._serve(data, position, end, max_elements))
 
     def _run(self, steps: Steps) -> None:
         for preparation in steps:
@@ -113,13 +113,11 @@ class PendingFetch(Answer):
             _log.exception("request failed; closing", extra={"peer": self._connection.peer})
         self._connection.close()
 
-    def _serve(self, data: bytes | bytearray, position: int, end: int) -> Steps:
+    def _serve(self, data: bytes | bytearray, position: int, end: int, max_elements: int) -> Steps:
         handler = self._handler
         version = self._header.api_version
         try:
-            request = yield from fetch.read_steps(
-                data, position, end, version, handler.max_elements
-            )
+            request = yield from fetch.read_steps(data, position, end, version, max_elements)
         except TooManyElementsError as error:
             if version < fetch.SESSIONS_FROM:
                 raise  # the answer has no place for an error yet
@@ -149,8 +147,9 @@ class PendingFetch(Answer):
         # What was produced before, on any connection, can be read now.
         handler.service.committer.flush()
         harvest = Harvest()
-        yield from handler.reap(request, self._watched, self._has_ids, harvest)
-        min_bytes = min(request.min_bytes, handler.allowed_bytes(request))
+        max_bytes = min(request.max_bytes, handler.max_bytes)
+        yield from handler.reap(self._watched, self._has_ids, max_bytes, harvest)
+        min_bytes = min(request.min_bytes, max_bytes)
         if (
             harvest.byte_count >= min_bytes
             or harvest.has_error
@@ -275,7 +274,8 @@ class PendingFetch(Answer):
                     harvest.add(one)
             watched = [self._logs[log].watched for log in self._grown]
         self._logs = _NO_LOGS
-        yield from self._handler.reap(self._request, watched, self._has_ids, harvest)
+        max_bytes = min(self._request.max_bytes, self._handler.max_bytes)
+        yield from self._handler.reap(watched, self._has_ids, max_bytes, harvest)
         yield from self._finish(harvest)
 
     def cancel(self) -> None:

@@ -12,9 +12,6 @@ from typing import NamedTuple
 
 from headrace.log.files import OpenFile
 
-# Between two looks into one stretch: the kernel's usual read-ahead, so what was dropped or
-# never read shows.
-PROBE_EVERY_BYTES = 128 * 1024
 _NOWAIT = getattr(os, "RWF_NOWAIT", 0)
 
 
@@ -70,6 +67,14 @@ class _ResidentAccess(Access):
         self.can_probe = bool(_NOWAIT)
 
     def pread(self, file: OpenFile, length: int, position: int) -> bytes | bytearray:
+        if self.can_probe:
+            # What `try_read` would do first, without the call: nearly always it is there.
+            buffer = bytearray(length)
+            try:
+                if os.preadv(file.fd, (buffer,), position, _NOWAIT) == length:
+                    return buffer
+            except OSError:
+                pass  # `try_read` meets it again, and tells what it means
         content = self.try_read(file, length, position)
         if content is None:
             raise NotReadyError(Warm(file, position, length))

@@ -31,9 +31,9 @@ from headrace.log.segment_check import (
 )
 from headrace.records.batch import Buffer
 
-# What one request has checked before it is answered with it; a fetch may return less than it
-# was allowed to.
-CHECK_BYTES = 1024 * 1024
+# What one request has checked before it is answered with it: a millisecond or two of a thread. A
+# fetch may return less than it was allowed to.
+CHECK_BYTES = 4 * 1024 * 1024
 # Asked of the kernel behind what was just read: it is on its way while this is being sent.
 READ_AHEAD_BYTES = 4 * 1024 * 1024
 _SCRATCH_BYTES = 256 * 1024

@@ -24,7 +24,7 @@ from headrace.errors import CorruptBatchError, HeadraceError, OffsetOutOfRangeEr
 from headrace.log.access import BLOCKING, RESIDENT, Access, NotReadyError
 from headrace.log.partition_log import FileSlice, PartitionLog
 from headrace.log.verifying import prepare
-from headrace.protocol.fetch import FetchRequest, PartitionHead
+from headrace.protocol.fetch import STEP_ELEMENTS, FetchRequest, PartitionHead
 from headrace.protocol.headers import RequestHeader
 
 if TYPE_CHECKING:
@@ -37,9 +37,10 @@ VERSIONS = range(4, 19)
 # Partitions that a request may name beyond those there are: a consumer of the largest topic may
 # not know yet that it was deleted.
 SPARE_PARTITIONS = 10_000
-# A request up to this size (200 partitions) is read where it lies; a longer one may be read over
-# several turns of the loop, and the buffer is not its own that long.
-SMALL_REQUEST_BYTES = 8 * 1024
+# A request up to this size is read where it lies, for it cannot hold enough elements (of three
+# bytes at least) for a step; others may be read over several turns of the loop, and the buffer
+# is not theirs that long.
+SMALL_REQUEST_BYTES = 3 * STEP_ELEMENTS
 # A harvest makes a step when it has taken this long.
 STEP_SECONDS = 0.002
 # A read that is still not ready then (its pages or its index are lost again and again) waits.
@@ -54,7 +55,7 @@ class FetchHandler:
         self.service = service
         self._finder = service.finder
         self._reported: set[tuple[Path, int]] = set()
-        self._max_bytes = service.broker.settings.int("fetch.max.bytes")
+        self.max_bytes = service.broker.settings.int("fetch.max.bytes")
 
     def handle(
         self, connection: "Connection", data: bytearray, end: int, header: RequestHeader
@@ -63,20 +64,13 @@ class FetchHandler:
         pending = PendingFetch(self, connection, header)
         size = end - header.body
         if size <= SMALL_REQUEST_BYTES:
-            pending.start(data, header.body, end)
-        else:
-            with memoryview(data) as view:
-                copy = bytes(view[header.body : end])
-            pending.start(copy, 0, size)
-
-    @property
-    def max_elements(self) -> int:
-        """The topics and partitions that a request may name: each at most once, with its topic."""
-        return 2 * (self.service.broker.topics.partition_count + SPARE_PARTITIONS)
-
-    def allowed_bytes(self, request: FetchRequest) -> int:
-        """What all partitions together may give."""
-        return min(request.max_bytes, self._max_bytes)
+            pending.start(data, header.body, end, size)
+            return
+        with memoryview(data) as view:
+            copy = bytes(view[header.body : end])
+        # A partition is named at most once, with its topic.
+        count = self.service.broker.topics.partition_count
+        pending.start(copy, 0, size, 2 * (count + SPARE_PARTITIONS))
 
     def find_session(
         self, request: FetchRequest, has_ids: bool
@@ -111,16 +105,22 @@ class FetchHandler:
         return ErrorCode.none, session
 
     def reap(
-        self, request: FetchRequest, watched: Iterable[Watched], has_ids: bool, harvest: Harvest
+        self, watched: Iterable[Watched], has_ids: bool, allowed: int, harvest: Harvest
     ) -> Steps:
-        """Look at every partition, within the request's limits, and add it to `harvest`."""
-        allowed = self.allowed_bytes(request)
-        step_ends = perf_counter() + STEP_SECONDS
+        """Look at every partition, for `allowed` bytes of all of them, and add it to `harvest`."""
+        step_ends = 0.0
+        until_look = 2
         for one in watched:
-            # By the clock: a log that is opened for the first time takes as long as a hundred.
-            if perf_counter() >= step_ends:
-                yield None
-                step_ends = perf_counter() + STEP_SECONDS
+            until_look -= 1
+            if not until_look:
+                # By the clock: a log that is opened for the first time takes as long as a hundred.
+                until_look = 2
+                now = perf_counter()
+                if not step_ends:
+                    step_ends = now + STEP_SECONDS
+                elif now >= step_ends:
+                    yield None
+                    step_ends = perf_counter() + STEP_SECONDS
             try:
                 self._look(one, has_ids, allowed, harvest, RESIDENT)
             except NotReadyError as error:
