@@ -134,6 +134,6 @@ def test_a_replacement_that_fails_leaves_the_old_file(
 def test_the_default_limit_leaves_descriptors_for_connections(
     monkeypatch: pytest.MonkeyPatch,
 ) -> None:
-    for soft, expected in ((1024, 512), (1_000_000, 4096), (-1, 4096), (8, 16)):
+    for soft, expected in ((1024, 512), (1_000_000, 900), (-1, 900), (8, 16)):
         monkeypatch.setattr(files.resource, "getrlimit", lambda _, s=soft: (s, s))
         assert files.default_open_files() == expected
