@@ -15,7 +15,7 @@ from headrace.broker.fetch_answers import STEP_PARTITIONS
 from headrace.broker.handlers import fetch as fetch_handler
 from headrace.broker.handlers.fetch import FetchHandler
 from headrace.broker.pending_fetch import PendingFetch
-from headrace.log.access import RESIDENT
+from headrace.log.access import RESIDENT, NotReadyError, Warm
 from headrace.log.segment_check import Stretch
 from headrace.records.batch import peek_header
 from headrace.records.builder import build_batch, numbered
@@ -464,13 +464,16 @@ def test_pages_that_are_not_in_memory_are_waited_for_by_a_thread(
 ) -> None:
     create(broker, 1)
     append(broker, *([0] * 5), size=100)
-    cold = ["walk", "walk"]
-    real = type(RESIDENT).try_read
+    cold = ["first", "second"]
+    real = type(RESIDENT).pread
 
-    def try_read(self: Any, *place: Any) -> Any:
-        return None if cold and cold.pop() else real(self, *place)
+    def pread(self: Any, file: Any, length: int, position: int) -> Any:
+        if cold:
+            cold.pop()
+            raise NotReadyError(Warm(file, position, length))
+        return real(self, file, length, position)
 
-    monkeypatch.setattr(type(RESIDENT), "try_read", try_read)
+    monkeypatch.setattr(type(RESIDENT), "pread", pread)
 
     answer = client.ask([(0, 3)])
 
@@ -487,7 +490,10 @@ def test_a_disk_that_fails_while_a_thread_reads_is_a_storage_error(
     def fail(self: Any) -> None:
         raise OSError(5, "bad block")
 
-    monkeypatch.setattr(type(RESIDENT), "try_read", lambda *place: None)
+    def not_there(self: Any, file: Any, length: int, position: int) -> Any:
+        raise NotReadyError(Warm(file, position, length))
+
+    monkeypatch.setattr(type(RESIDENT), "pread", not_there)
     monkeypatch.setattr("headrace.log.verifying.Warming.run", fail)
 
     answer = client.ask([(0, 1)])
