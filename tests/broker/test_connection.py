@@ -2,6 +2,7 @@
 
 import asyncio
 import os
+import threading
 from collections.abc import Awaitable, Callable
 from datetime import timedelta
 from pathlib import Path
@@ -14,6 +15,8 @@ from tests.hardship.conftest import encode_frame
 from headrace.broker import connection as connection_module
 from headrace.broker.connection import Connection
 from headrace.broker.server import Server
+from headrace.log import checkpoints
+from headrace.log.files import OpenFile
 from headrace.records.batch import peek_header
 from headrace.records.builder import build_batch
 from headrace.records.record import Record, iter_records
@@ -254,3 +257,70 @@ def test_who_trickles_into_a_large_request_is_let_go_when_memory_is_short(
         assert transport.is_aborted is is_let_go
 
     run(scenario)
+
+
+def test_two_who_hold_a_connection_must_both_let_it_go_on(run: Callable[..., None]) -> None:
+    async def scenario(stage: Stage) -> None:
+        connection, _ = stage.connect()
+        connection.hold()
+        connection.hold()
+        receive(connection, produce(b"held"))
+        connection.go_on()
+        await turns()
+        held = stage.values("t")
+        connection.go_on()
+        await turns(20)
+
+        assert held == []
+        assert stage.values("t") == [b"held"]
+
+    run(scenario)
+
+
+def test_who_waits_for_memory_is_not_read_from_by_an_older_wake_up(
+    run: Callable[..., None],
+) -> None:
+    async def scenario(stage: Stage) -> None:
+        connection, transport = stage.connect()
+        connection._pause()
+        connection._maybe_go_on()
+        connection._wait_for_memory()
+        await turns()
+
+        assert not transport.is_reading
+        connection.connection_lost(None)
+
+    run(scenario)
+
+
+def test_a_sync_that_fails_while_the_broker_stops_leaves_no_clean_marker(
+    tmp_path: Path, monkeypatch: pytest.MonkeyPatch
+) -> None:
+    may_fail, is_syncing = threading.Event(), threading.Event()
+    real = OpenFile.sync
+
+    def fail_late(file: OpenFile) -> None:
+        if threading.current_thread().name.startswith("sync-"):
+            is_syncing.set()
+            assert may_fail.wait(60)
+            raise OSError(5, "Input/output error")
+        real(file)
+
+    monkeypatch.setattr(OpenFile, "sync", fail_late)
+    data_dir = tmp_path / "data"
+
+    async def life() -> None:
+        overrides = {"listeners": "PLAINTEXT://127.0.0.1:0"}
+        server = Server(BrokerSettings.load(overrides=overrides), data_dir)
+        await server.start()
+        await server.service.broker.topics.create("t", 1, {})
+        connection, _ = Stage(server).connect()
+        receive(connection, produce(b"v"))
+        assert await asyncio.to_thread(is_syncing.wait, 60)
+        asyncio.get_running_loop().call_later(0.05, may_fail.set)
+        await server.stop(drain_seconds=0)
+
+    asyncio.run(life())
+
+    assert not (data_dir / checkpoints.CLEAN_SHUTDOWN).exists()
+    assert checkpoints.read_failed_syncs(data_dir) == {"t-0"}

@@ -163,3 +163,26 @@ def test_a_failed_sync_is_noted_for_the_next_start(
     asyncio.run(scenario())
 
     assert read_failed_syncs(tmp_path) == {"t-0"}
+
+
+def test_after_a_failure_no_other_sync_is_believed(
+    log: FakeLog, monkeypatch: pytest.MonkeyPatch
+) -> None:
+    failures = [OSError(5, "Input/output error")]
+
+    def fail_once(file: FakeFile) -> None:
+        if failures:
+            raise failures.pop()
+
+    monkeypatch.setattr(FakeFile, "sync", fail_once)
+
+    async def scenario() -> None:
+        sync = DiskSync(asyncio.get_running_loop(), Metrics())
+        first = await synced(sync, log)
+        second = await synced(sync, log)
+        assert first is not None
+        assert second is first
+        assert log.synced == -1
+        sync.stop()
+
+    asyncio.run(scenario())

@@ -138,7 +138,7 @@ def test_a_retry_after_a_failed_sync_and_a_restart_is_on_the_disk_when_it_is_ack
 
     slow_disk.heal()
     assert not (data_dir / ".kafka_cleanshutdown").exists()
-    assert (data_dir / ".headrace_failed_syncs").read_text() == "t-0\n"
+    assert set((data_dir / ".headrace_failed_syncs").read_text().split()) == {"t-0"}
     with broker_process(data_dir) as broker:
         wire = connect(broker.port)
         ack = wire.produce("t", 0, retried)

@@ -9,7 +9,7 @@ import pytest
 
 from headrace.config import LogConfig
 from headrace.errors import CorruptBatchError
-from headrace.log import verifying
+from headrace.log import examining, verifying
 from headrace.log.access import BLOCKING, CHECK, INDEX, RESIDENT, Need, NotReadyError, Warm
 from headrace.log.partition_log import FileSlice, PartitionLog
 from headrace.log.verifying import CHECK_BYTES, Warming, prepare
@@ -186,14 +186,14 @@ def test_what_was_appended_while_a_segment_was_examined_stays_indexed(
     data[100] ^= 1
     path.write_bytes(data)
     log = bench.open()
-    real = verifying.examine_all
+    real = examining.examine_all
     grown = [5, 40]  # a little, which the loop looks at; much, which a thread does
 
     def examine(copy: Any) -> None:
         real(copy)
         fill(bench, log, grown.pop(), 10 * KIB)
 
-    monkeypatch.setattr(verifying, "examine_all", examine)
+    monkeypatch.setattr(examining, "examine_all", examine)
     for _ in range(2):
         log.segments[0].trusted_from = 1
         with pytest.raises(CorruptBatchError):

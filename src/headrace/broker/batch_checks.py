@@ -81,4 +81,4 @@ class BatchChecks:
     def stop(self) -> None:
         """End the worker threads."""
         if self._threads is not None:
-            self._threads.shutdown()
+            self._threads.shutdown(cancel_futures=True)

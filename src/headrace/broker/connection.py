@@ -39,9 +39,22 @@ STALLED_MS = 5_000
 class Connection(asyncio.BufferedProtocol):
     """Created by the server for each accepted socket. Event-loop thread only."""
 
-    __slots__ = ("_answers", "_buffer", "_is_closing", "_is_held", "_is_paused", "_memory_timer",
-                 "_outbox", "_request_began_ms", "_service", "_transport", "has_descriptor",
-                 "last_active_ms", "peer", "shapes")  # fmt: skip
+    __slots__ = (
+        "_answers",
+        "_buffer",
+        "_holds",
+        "_is_closing",
+        "_is_paused",
+        "_memory_timer",
+        "_outbox",
+        "_request_began_ms",
+        "_service",
+        "_transport",
+        "has_descriptor",
+        "last_active_ms",
+        "peer",
+        "shapes",
+    )  # fmt: skip
 
     def __init__(self, service: "Service") -> None:
         self._service = service
@@ -57,7 +70,7 @@ class Connection(asyncio.BufferedProtocol):
         )
         self._transport: Any = None
         self._is_paused = False
-        self._is_held = False
+        self._holds = 0  # requests that are being served beside the loop's turns
         self._is_closing = False
         self._memory_timer: Timer | None = None
         self._request_began_ms = 0  # when the first bytes of the incomplete request came
@@ -121,7 +134,7 @@ class Connection(asyncio.BufferedProtocol):
         self.last_active_ms = service.steady_ms()
         now_ms = service.broker.now_ms()
         try:
-            while not self._is_closing and not self._is_held:
+            while not self._is_closing and not self._holds:
                 start = buffer.start
                 available = buffer.end - start
                 if available < 4:
@@ -210,13 +223,13 @@ class Connection(asyncio.BufferedProtocol):
 
     def hold(self) -> None:
         """Serve no further request, and read none, until `go_on`."""
-        self._is_held = True
+        self._holds += 1
         if not self._is_closing:
             self._pause()
 
     def go_on(self) -> None:
         """The request that held the connection is done."""
-        self._is_held = False
+        self._holds -= 1
         self._maybe_go_on()
 
     def _pause(self) -> None:
@@ -228,7 +241,7 @@ class Connection(asyncio.BufferedProtocol):
         if (
             self._is_paused
             and not self._is_closing
-            and not self._is_held
+            and not self._holds
             and not self._outbox.is_blocked
             and self._memory_timer is None
             and len(self._answers) <= self._service.max_inflight // 2
@@ -236,7 +249,7 @@ class Connection(asyncio.BufferedProtocol):
             self._service.loop.call_soon(self._go_on)
 
     def _go_on(self) -> None:
-        if not self._is_paused or self._is_closing or self._is_held:
+        if not self._is_paused or self._is_closing or self._holds or self._memory_timer is not None:
             return
         self._is_paused = False
         self._request_began_ms = self._service.steady_ms()  # nobody could send meanwhile
@@ -310,4 +323,4 @@ class Connection(asyncio.BufferedProtocol):
     @property
     def is_quiet(self) -> bool:
         """Nothing is owed to this client."""
-        return not self._answers and not self._is_held and self._outbox.is_empty
+        return not self._answers and not self._holds and self._outbox.is_empty

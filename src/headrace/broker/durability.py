@@ -9,7 +9,7 @@ from collections.abc import Callable
 from queue import SimpleQueue
 
 from headrace.errors import StorageWriteError
-from headrace.log.checkpoints import note_failed_sync
+from headrace.log.checkpoints import NO_DESCRIPTOR, try_note_failed_syncs
 from headrace.log.files import NamedFile, OpenFile
 from headrace.log.partition_log import PartitionLog
 from headrace.metrics import Metrics
@@ -18,8 +18,7 @@ _log = logging.getLogger(__name__)
 
 # Syncs of different files overlap in the disk's queue; more threads than this gained nothing.
 SYNC_THREADS = 4
-# Without a descriptor to sync a file by nothing is proven, neither good nor bad: try again.
-_PASSING = (errno.EMFILE, errno.ENFILE)
+# How long to wait for a descriptor.
 _PASSING_PAUSE_SECONDS = 0.2
 
 Callback = Callable[[StorageWriteError | None], None]
@@ -55,6 +54,7 @@ class DiskSync:
         self._waiting: dict[PartitionLog, list[Callback]] = {}
         self._running: set[PartitionLog] = set()
         self._threads: list[threading.Thread] = []
+        self._is_stopped = False
         self.failed: dict[PartitionLog, StorageWriteError] = {}
 
     @property
@@ -64,6 +64,10 @@ class DiskSync:
 
     def wait(self, log: PartitionLog, callback: Callback) -> None:
         """Call back when all that is committed to `log` now is on disk, or cannot be."""
+        if log.sync_failure is not None:
+            # Another sync would succeed, and prove nothing.
+            callback(log.sync_failure)
+            return
         callbacks = self._waiting.get(log)
         if callbacks is None:
             self._waiting[log] = [callback]
@@ -74,6 +78,8 @@ class DiskSync:
 
     def _start(self, log: PartitionLog) -> None:
         callbacks = self._waiting.pop(log)
+        if self._is_stopped:
+            return  # those who wait are gone, and closing the log syncs it
         files, offset = log.unsynced()
         self._running.add(log)
         if len(self._threads) < min(SYNC_THREADS, len(self._running)):
@@ -92,30 +98,17 @@ class DiskSync:
                     file.sync()
             except Exception as error:  # whatever it was, those who wait must hear of it
                 job.error = error if isinstance(error, OSError) else OSError(errno.EIO, str(error))
-                if job.error.errno not in _PASSING:
-                    self._note_failure(job)
+                try_note_failed_syncs([job.log.directory], job.error)
             job.seconds = time.perf_counter() - started
             try:
                 self._loop.call_soon_threadsafe(self._done, job)
             except RuntimeError:  # the loop was closed under a broker that was not drained
                 return
 
-    @staticmethod
-    def _note_failure(job: _Job) -> None:
-        try:
-            note_failed_sync(job.log.directory)
-        except OSError as error:
-            _log.error(
-                "the next start will not know that a sync of %s failed: %s; after it, do not "
-                "trust what was written last without a look at the disk",
-                job.log.directory,
-                error,
-            )
-
     def _done(self, job: _Job) -> None:
         log = job.log
         self._metrics.sync_seconds.observe(job.seconds)
-        if job.error is not None and job.error.errno in _PASSING:
+        if job.error is not None and job.error.errno in NO_DESCRIPTOR:
             _log.warning("no descriptor to sync %s by; trying again: %s", log.directory, job.error)
             self._waiting[log] = job.callbacks + self._waiting.get(log, [])
             self._loop.call_later(_PASSING_PAUSE_SECONDS, self._start, log)
@@ -138,7 +131,8 @@ class DiskSync:
             callback(failure)
 
     def stop(self) -> None:
-        """End the worker threads; call when idle."""
+        """End the worker threads; what they are about is finished."""
+        self._is_stopped = True
         for _ in self._threads:
             self._jobs.put(None)
         for thread in self._threads:

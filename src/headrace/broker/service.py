@@ -40,6 +40,8 @@ _Result = TypeVar("_Result")
 # milliseconds at these sizes.
 MAX_AT_ONCE_BYTES = 16 * 1024
 MAX_AT_ONCE_ELEMENTS = 500
+# What threads have reported comes round with the loop's next turns.
+_ROUNDS_TO_HEAR = 3
 
 
 class Service:
@@ -286,13 +288,23 @@ class Service:
 
     # --- the end
 
-    def stop(self) -> None:
-        """End the worker threads; call when quiet."""
+    async def stop(self) -> None:
+        """End what is still under way: afterwards nothing writes to a log, and all is known.
+
+        A sync that failed at last must be heard of before the logs are closed, or they would
+        be believed.
+        """
+        for task in tuple(self._tasks):
+            task.cancel()
+        await asyncio.gather(*self._tasks, return_exceptions=True)
+        self.committer.flush()
         self.sync.stop()
         self.checks.stop()
         self.reads.stop()
         if self._slow_thread is not None:
             self._slow_thread.shutdown()
+        for _ in range(_ROUNDS_TO_HEAR):
+            await asyncio.sleep(0)
 
     @property
     def is_quiet(self) -> bool:

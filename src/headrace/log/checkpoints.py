@@ -3,10 +3,12 @@
 All are replaced in one durable step: a crash leaves the old file or the new one.
 """
 
+import errno
 import json
+import logging
 import os
 from base64 import urlsafe_b64decode, urlsafe_b64encode
-from collections.abc import Mapping
+from collections.abc import Mapping, Sequence
 from pathlib import Path
 from uuid import UUID
 
@@ -22,6 +24,10 @@ CLEAN_SHUTDOWN = ".kafka_cleanshutdown"
 FAILED_SYNCS = ".headrace_failed_syncs"
 PARTITION_METADATA = "partition.metadata"
 
+# Without a descriptor to sync a file by nothing is proven, neither good nor bad.
+NO_DESCRIPTOR = (errno.EMFILE, errno.ENFILE)
+
+_log = logging.getLogger(__name__)
 _VERSION = "0"
 _UNKNOWN_BROKER_EPOCH = -1
 
@@ -55,19 +61,34 @@ def read_offsets(path: Path) -> tuple[dict[TopicPartition, int], str | None]:
     return offsets, None
 
 
-def note_failed_sync(partition_directory: Path) -> None:
-    """Tell the next start that a sync of this partition failed; appended, in any thread.
+def note_failed_syncs(partition_directories: Sequence[Path]) -> None:
+    """Tell the next start that syncs of these partitions failed; appended, in any thread.
 
     After such a failure the kernel takes the lost pages for clean, and a start would read
     from memory what is not on disk.
     """
-    path = partition_directory.parent / FAILED_SYNCS
+    path = partition_directories[0].parent / FAILED_SYNCS
     fd = os.open(path, os.O_WRONLY | os.O_CREAT | os.O_APPEND | os.O_CLOEXEC, 0o644)
     try:
-        os.write(fd, f"{partition_directory.name}\n".encode())
+        os.write(fd, "".join(f"{one.name}\n" for one in partition_directories).encode())
         os.fsync(fd)
     finally:
         os.close(fd)
+
+
+def try_note_failed_syncs(partition_directories: Sequence[Path], error: OSError) -> None:
+    """As `note_failed_syncs`, where `error` may be a failed sync; never raises."""
+    if error.errno in NO_DESCRIPTOR or not partition_directories:
+        return
+    try:
+        note_failed_syncs(partition_directories)
+    except OSError as second:
+        _log.error(
+            "the next start will not know that a sync of %s failed: %s; after it, do not trust "
+            "what was written last without a look at the disk",
+            partition_directories[0],
+            second,
+        )
 
 
 def read_failed_syncs(data_dir: Path) -> set[str]:

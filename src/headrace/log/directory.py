@@ -134,11 +134,19 @@ class LogDirectory:
             self.was_clean = True  # a first start has nothing to recover from
         self._syncs_each = len(found) < _SYNC_ALL_FROM
         for done, (partition, topic_id) in enumerate(sorted(found.items()), 1):
-            self._load(partition, topic_id, config_for(partition.topic), repairs)
+            try:
+                self._load(partition, topic_id, config_for(partition.topic), repairs)
+            except OSError as error:
+                checkpoints.try_note_failed_syncs([self.path / str(partition)], error)
+                raise
             if on_progress is not None:
                 on_progress(done, len(found))
         if not self._syncs_each:
-            sync_filesystem(self.path)
+            try:
+                sync_filesystem(self.path)
+            except OSError as error:
+                checkpoints.try_note_failed_syncs([self.path / str(name) for name in found], error)
+                raise
             self._syncs_each = True
         if found:
             self.checkpoint()
@@ -269,8 +277,7 @@ class LogDirectory:
         if log is not None:
             log.discard()
             for segment in log.segments:
-                segment.file.close()
-                self._indexes.release(segment.index)
+                segment.retire()
         noted = [
             offsets.pop(name, None)
             for offsets in (
@@ -363,6 +370,7 @@ class LogDirectory:
                     log.close(is_synced=not syncs_all)
                 except StorageWriteError as error:
                     failures.append(error)
+                    checkpoints.try_note_failed_syncs([log.directory], error.error)
             if syncs_all:
                 self._sync_all(before, failures)
             is_proven = not failures and all([log.sync_failure is None for log in logs])
@@ -382,5 +390,7 @@ class LogDirectory:
             sync_filesystem(self.path)
         except OSError as error:
             failures.append(StorageWriteError(self.path, error))
+            directories = [log.directory for log in self._logs.values()]
+            checkpoints.try_note_failed_syncs(directories, error)
             for name, log in self._logs.items():
                 log.recovery_point = before[name]

@@ -326,23 +326,27 @@ class Segment:
 
     # -- the end of its life ---------------------------------------------------------------
 
+    def retire(self) -> None:
+        """It is no longer a log's: what a thread finds out about it is not taken in any more."""
+        self.indexes.release(self.index)
+        self.file.close()
+        self.damages = list(self.damages)  # see `examining.Watch`
+
     def rename_deleted(self) -> list[Path]:
         """Take the files out of the log's sight; the new names, to be removed later."""
         renamed = []
-        self.indexes.release(self.index)
+        self.retire()
         for suffix in SEGMENT_SUFFIXES:
             path = segment_file(self.directory, self.base_offset, suffix)
             target = path.with_name(path.name + DELETED_SUFFIX)
             with suppress(FileNotFoundError):
                 path.rename(target)
                 renamed.append(target)
-        self.file.close()
         return renamed
 
     def remove_files(self) -> None:
         """Remove the files at once, as far as that goes."""
-        self.indexes.release(self.index)
-        self.file.close()
+        self.retire()
         for suffix in SEGMENT_SUFFIXES:
             with suppress(OSError):
                 segment_file(self.directory, self.base_offset, suffix).unlink()

@@ -18,18 +18,11 @@ from contextlib import suppress
 from typing import Any, Protocol
 
 from headrace.log.access import CHECK, INDEX, Need, Warm
-from headrace.log.files import FileCache, OpenFile
+from headrace.log.examining import SegmentChangedError, Watch, examine
+from headrace.log.files import OpenFile
 from headrace.log.offset_index import OffsetIndex
-from headrace.log.ranges import Ranges
-from headrace.log.scanner import scan_file
 from headrace.log.segment import Segment
-from headrace.log.segment_check import (
-    FaultFoundError,
-    Stretch,
-    examine_all,
-    note_checked,
-)
-from headrace.records.batch import Buffer
+from headrace.log.segment_check import FaultFoundError, Stretch, note_checked
 
 # What one request has checked before it is answered with it: a millisecond or two of a thread. A
 # fetch may return less than it was allowed to.
@@ -37,8 +30,6 @@ CHECK_BYTES = 4 * 1024 * 1024
 # Asked of the kernel behind what was just read: it is on its way while this is being sent.
 READ_AHEAD_BYTES = 4 * 1024 * 1024
 _SCRATCH_BYTES = 256 * 1024
-# The end of a segment that grew while it was examined: up to this much is looked at on the loop.
-_TAIL_BYTES = 256 * 1024
 
 
 class Preparation(Protocol):
@@ -154,73 +145,22 @@ class _Checking:
 
 
 class _Examining:
-    """`examine_all` on a copy that only the thread has; what it finds is moved over at the end."""
+    """`examine`, a job at a time."""
 
-    __slots__ = ("_copy", "_goal", "_is_begun", "_segment")
+    __slots__ = ("_job", "_steps")
 
     def __init__(self, segment: Segment) -> None:
-        self._segment = segment
-        self._is_begun = False
-        self._copy = copy = Segment(
-            segment.directory,
-            segment.base_offset,
-            segment.size,
-            FileCache(1),
-            segment.indexes,
-            segment.index_interval_bytes,
-            segment.created_ms,
-        )
-        copy.file.file = segment.file.get()
-        copy.end_offset = segment.end_offset
-        copy.damages = list(segment.damages)
-        copy.is_active = segment.is_active
-        self._goal = (copy.size, copy.end_offset)
+        self._steps = examine(segment, Watch(None, segment))
+        self._job = next(self._steps)
 
-    def run(self) -> None:
-        """Walk the segment from its start, or what came behind it since the last time."""
-        if self._is_begun:
-            self._walk_tail()
-        else:
-            self._is_begun = True
-            examine_all(self._copy)
+    def run(self) -> object:
+        """Walk the segment, or what came behind it since the last time."""
+        return self._job()
 
-    def _walk_tail(self) -> None:
-        copy = self._copy
-        size, end_offset = self._goal
-
-        def see(fields: tuple[int, ...], position: int, buffer: Buffer, at: int) -> None:
-            copy.take_in(fields[0] + fields[6], fields[8], position)
-
-        scan_file(copy.file.get().fd, copy.size, size, copy.end_offset, see)
-        copy.size, copy.end_offset = size, end_offset
-
-    def apply(self, result: None) -> Preparation | None:
-        """Give the segment its new indexes and its damage, once they reach to its end."""
-        segment, copy = self._segment, self._copy
-        if segment.size < copy.size:
-            return None  # it was cut, and walked by whoever cut it
-        if segment.size > copy.size:
-            self._goal = (segment.size, segment.end_offset)
-            if segment.size - copy.size > _TAIL_BYTES:
-                return self
-            self._walk_tail()
-        was_loaded = segment.index.is_loaded
-        for name in ("offsets", "positions", "written", "is_stale", "is_loaded"):
-            setattr(segment.index, name, getattr(copy.index, name))
-        times = segment.time_index
-        for name in (
-            "pending", "count", "last_timestamp", "last_offset", "is_checked", "is_stale",
-        ):  # fmt: skip
-            setattr(times, name, getattr(copy.time_index, name))
-        for name in (
-            "indexed_position", "max_timestamp", "max_timestamp_offset", "is_max_sure", "damages",
-        ):  # fmt: skip
-            setattr(segment, name, getattr(copy, name))
-        segment.trusted_from = 0
-        segment.examined = Ranges()
-        if not segment.is_active:
-            times.maybe_append(segment.max_timestamp, segment.max_timestamp_offset)
-            if not was_loaded:
-                segment.indexes.admit(segment.index)
-        segment.try_flush_indexes()
-        return None
+    def apply(self, result: object) -> Preparation | None:
+        """Go on; None when the segment has its indexes and its damage, or is another one now."""
+        try:
+            self._job = self._steps.send(result)
+        except (StopIteration, SegmentChangedError):
+            return None
+        return self
