@@ -9,10 +9,12 @@ from pathlib import Path
 from typing import Any
 
 import pytest
+from kio.schema.describe_log_dirs.v4.request import DescribeLogDirsRequest
 from kio.schema.produce.v9.request import PartitionProduceData, ProduceRequest, TopicProduceData
 from tests.hardship.conftest import encode_frame
 
 from headrace.broker import connection as connection_module
+from headrace.broker import service as service_module
 from headrace.broker.connection import Connection
 from headrace.broker.server import Server
 from headrace.log import checkpoints
@@ -324,3 +326,53 @@ def test_a_sync_that_fails_while_the_broker_stops_leaves_no_clean_marker(
 
     assert not (data_dir / checkpoints.CLEAN_SHUTDOWN).exists()
     assert checkpoints.read_failed_syncs(data_dir) == {"t-0"}
+
+
+def test_requests_that_lie_in_the_buffer_are_served_in_turns(
+    run: Callable[..., None], monkeypatch: pytest.MonkeyPatch
+) -> None:
+    async def scenario(stage: Stage) -> None:
+        monkeypatch.setattr(service_module, "TURN_SECONDS", 0.0)
+        connection, transport = stage.connect()
+        receive(connection, produce(b"first"))
+        await turns()
+
+        receive(connection, b"".join(produce(b"%d" % at) for at in range(100)))
+        stage.service.committer.flush()
+        served_at_once = len(stage.values("t")) - 1
+        is_reading = transport.is_reading
+        await turns(60)
+
+        assert served_at_once < 50
+        assert not is_reading
+        assert stage.values("t")[1:] == [b"%d" % at for at in range(100)]
+        assert transport.is_reading
+
+    run(scenario)
+
+
+def test_what_a_client_asked_for_and_did_not_wait_for_is_not_gone_on_with(
+    run: Callable[..., None], monkeypatch: pytest.MonkeyPatch
+) -> None:
+    async def scenario(stage: Stage) -> None:
+        connection, _ = stage.connect()
+        is_asked = asyncio.Event()
+        is_cancelled = asyncio.Event()
+
+        async def endless(*_: Any) -> None:
+            is_asked.set()
+            try:
+                await asyncio.Event().wait()
+            except asyncio.CancelledError:
+                is_cancelled.set()
+                raise
+
+        monkeypatch.setattr("headrace.broker.handlers.describe_log_dirs.handle", endless)
+        receive(connection, encode_frame(DescribeLogDirsRequest(topics=None)))
+        await asyncio.wait_for(is_asked.wait(), 60)
+
+        connection.connection_lost(None)
+
+        await asyncio.wait_for(is_cancelled.wait(), 60)
+
+    run(scenario)

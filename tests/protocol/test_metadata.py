@@ -95,7 +95,8 @@ def test_refusals_are_written_as_kio_writes_them(
         topic_id=topic_id,
         is_internal=True,
         partitions=(),
-        topic_authorized_operations=i32(7),
+        # As in Kafka, of an id that nobody knows it is not said what may be done.
+        topic_authorized_operations=i32(7 if topic_id is None else -(2**31)),
     )
 
     refusal = writer.refusal(3, name, topic_id, is_internal=True)

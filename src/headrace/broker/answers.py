@@ -1,5 +1,7 @@
 """Answers that wait for their turn: a connection sends them in the order of their requests."""
 
+import asyncio
+
 from headrace.log.partition_log import FileSlice
 
 Piece = bytes | FileSlice
@@ -16,3 +18,21 @@ class Answer:
 
     def cancel(self) -> None:
         """The client is gone: nobody waits for this any more."""
+
+
+class SlowAnswer(Answer):
+    """One that a task is working at: the task ends with the connection.
+
+    Changes of metadata that have begun are carried through all the same (`changes.py`).
+    """
+
+    __slots__ = ("task",)
+
+    def __init__(self) -> None:
+        super().__init__()
+        self.task: asyncio.Task[None] | None = None
+
+    def cancel(self) -> None:
+        """The client is gone: nobody waits for this any more."""
+        if self.task is not None:
+            self.task.cancel()

@@ -38,6 +38,10 @@ class Changes:
         """Run what waits for the disk in the worker thread; for use by a change."""
         return await asyncio.get_running_loop().run_in_executor(self._worker, step)
 
+    def stop(self) -> None:
+        """End the worker thread; call when drained."""
+        self._worker.shutdown()
+
     async def drain(self) -> None:
         """Return when all changes that were asked for are done."""
         while self._tasks:

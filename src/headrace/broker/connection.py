@@ -33,6 +33,8 @@ MEMORY_WAIT_SECONDS = 30.0
 # seconds: the slowest line anybody sends megabytes over does, one who trickles bytes to keep
 # the memory does not.
 MIN_BYTES_PER_MS = 64
+# Of requests that lie in the buffer one behind the other; a power of two less one.
+_LOOK_AT_CLOCK_EVERY = 7
 STALLED_MS = 5_000
 
 
@@ -133,6 +135,7 @@ class Connection(asyncio.BufferedProtocol):
         service = self._service
         self.last_active_ms = service.steady_ms()
         now_ms = service.broker.now_ms()
+        served = 0
         try:
             while not self._is_closing and not self._holds:
                 start = buffer.start
@@ -149,6 +152,12 @@ class Connection(asyncio.BufferedProtocol):
                     if start != first or not buffer.wanted:
                         self._request_began_ms = self.last_active_ms
                     buffer.wanted = size
+                    break
+                served += 1
+                if not served & _LOOK_AT_CLOCK_EVERY and service.is_turn_over():
+                    # Others first; what is here is served in the next turn.
+                    self._pause()
+                    service.loop.call_soon(self._go_on)
                     break
                 end = buffer.start = start + size
                 block = buffer.block

@@ -46,7 +46,8 @@ class PendingFetch(Answer):
 
     __slots__ = ("_connection", "_grown", "_grown_bytes", "_handler", "_has_ids", "_header",
                  "_is_held", "_is_waiting", "_kept", "_logs", "_missing_bytes", "_request",
-                 "_sees_all", "_session", "_task", "_timer", "_watched")  # fmt: skip
+                 "_sees_all", "_session", "_task", "_timer", "_unknown_count",
+                 "_watched")  # fmt: skip
 
     def __init__(
         self, handler: "FetchHandler", connection: "Connection", header: RequestHeader
@@ -60,6 +61,7 @@ class PendingFetch(Answer):
         self._task: asyncio.Task[None] | None = None
         self._is_held = False
         self._is_waiting = False
+        self._unknown_count = 0  # partitions it waits with and that are not there
         self._logs = _NO_LOGS  # waited for
         # Set on its way.
         self._request: FetchRequest
@@ -226,8 +228,15 @@ class PendingFetch(Answer):
                 self._grown.update(dict.fromkeys(grown))
                 self._grown_bytes = self._missing_bytes
         service.metrics.fetch_waiters.value += 1
+        # What it names and is not there takes memory as well.
+        self._unknown_count = max(0, len(self._watched) - len(self._logs))
+        service.waiting.places += self._unknown_count
         self._is_waiting = True
         self._timer = service.loop.call_later(wait_ms / 1000, self._wake)
+        if self._is_held:
+            # Nothing is under way: the client may go on, or be seen to go.
+            self._is_held = False
+            self._connection.go_on()
         if self._grown_bytes >= self._missing_bytes:
             self._wake()
 
@@ -255,6 +264,7 @@ class PendingFetch(Answer):
     def _stop_waiting(self) -> None:
         self._is_waiting = False
         self._timer.cancel()
+        self._handler.service.waiting.places -= self._unknown_count
         self._handler.service.metrics.fetch_waiters.value -= 1
 
     def _serve_woken(self) -> Steps:

@@ -6,6 +6,7 @@ from headrace.broker.answers import Answer
 from headrace.broker.committer import Failures
 from headrace.broker.durability import DiskSync
 from headrace.broker.error_codes import code_for
+from headrace.broker.turns import Turn
 from headrace.errors import HeadraceError, StorageWriteError
 from headrace.log.partition_log import AppendResult, PartitionLog
 from headrace.protocol import produce
@@ -216,6 +217,22 @@ class PendingProduce(Answer):
     def _on_sync(self, failure: StorageWriteError | None) -> None:
         self._syncs_left -= 1
         if not self._syncs_left:
+            self._finish()
+
+    async def finish_in_slices(self, turn: Turn) -> None:
+        """As `on_written`, of a request that was served in parts."""
+        if self.sync is not None:
+            self._syncs_left = 1  # this one: nothing is finished before all are waited for
+            for _, entries in self.topics:
+                for entry in entries:
+                    log, result = entry.log, entry.result
+                    if log and result and result.last_offset >= log.recovery_point:
+                        self._syncs_left += 1
+                        self.sync.wait(log, self._on_sync)
+                    if turn.is_over:
+                        await turn.breathe()
+            self._on_sync(None)
+        else:
             self._finish()
 
     def _finish(self) -> None:

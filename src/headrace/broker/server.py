@@ -175,6 +175,7 @@ class Server:
                 connection.finish()
             await asyncio.sleep(0)
             await service.broker.topics.drain()
+            service.broker.topics.changes.stop()
             await service.stop()
             service.broker.clock.stop()
         self._close_storage()

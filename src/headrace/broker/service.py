@@ -5,9 +5,10 @@ import inspect
 import logging
 from collections.abc import Callable, Coroutine
 from concurrent.futures import ThreadPoolExecutor
+from time import perf_counter
 from typing import TYPE_CHECKING, Any, TypeVar
 
-from headrace.broker.answers import Answer
+from headrace.broker.answers import Answer, SlowAnswer
 from headrace.broker.batch_checks import BatchChecks
 from headrace.broker.committer import Committer
 from headrace.broker.connection import Connection
@@ -42,6 +43,9 @@ MAX_AT_ONCE_BYTES = 16 * 1024
 MAX_AT_ONCE_ELEMENTS = 500
 # What threads have reported comes round with the loop's next turns.
 _ROUNDS_TO_HEAR = 3
+# What all connections' buffered requests together may take of one turn: a full buffer of small
+# produce requests takes as long, so that only a crowd of them is cut.
+TURN_SECONDS = 0.015
 
 
 class Service:
@@ -67,6 +71,7 @@ class Service:
         self.max_inflight = settings.int("headrace.connection.inflight.requests.max")
         self.connections: set[Connection] = set()
         self._by_peer: dict[str, int] = {}
+        self._turn_deadline = 0.0
         self._tasks: set[asyncio.Task[None]] = set()
         self._slow_thread: ThreadPoolExecutor | None = None
         # (API key, version) of which the types are loaded, which takes up to 50 ms.
@@ -90,6 +95,18 @@ class Service:
         self.produce = ProduceHandler(self)
         self.fetch = FetchHandler(self)
         self.is_draining = False
+
+    def is_turn_over(self) -> bool:
+        """Whether requests that lie in buffers have had their share of this turn of the loop."""
+        now = perf_counter()
+        if not self._turn_deadline:
+            self._turn_deadline = now + TURN_SECONDS
+            self.loop.call_soon(self._next_turn)
+            return False
+        return now >= self._turn_deadline
+
+    def _next_turn(self) -> None:
+        self._turn_deadline = 0.0
 
     # --- connections
 
@@ -201,14 +218,16 @@ class Service:
         self, connection: Connection, api: Api, header: RequestHeader, what: Any
     ) -> None:
         """Go on beside the loop's turn with a body, a coroutine or a long answer."""
-        answer = Answer()
+        answer = SlowAnswer() if api.sees_produced else Answer()
         connection.reserve(answer)
         # As in Kafka, the connection's next request is served when this one is. Not so with
         # groups: they wait for the disk or for each other, and answer in order all the same.
         is_held = api.sees_produced or not inspect.iscoroutine(what)
         if is_held:
             connection.hold()
-        self.spawn(self._answer_later(connection, api, header, answer, what, is_held))
+        task = self.spawn(self._answer_later(connection, api, header, answer, what, is_held))
+        if isinstance(answer, SlowAnswer):
+            answer.task = task
 
     async def _answer_later(
         self,
@@ -257,11 +276,12 @@ class Service:
             self._slow_thread = ThreadPoolExecutor(1, thread_name_prefix="codec")
         return await self.loop.run_in_executor(self._slow_thread, work, *arguments)
 
-    def spawn(self, work: Coroutine[Any, Any, None]) -> None:
+    def spawn(self, work: Coroutine[Any, Any, None]) -> asyncio.Task[None]:
         """Run what a request needs beyond its turn; a stopping broker waits for it."""
         task = self.loop.create_task(work)
         self._tasks.add(task)
         task.add_done_callback(self._tasks.discard)
+        return task
 
     @staticmethod
     def _encode(header: RequestHeader, version: int, response: Any) -> tuple[bytes, bytes]:

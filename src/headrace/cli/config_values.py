@@ -100,7 +100,7 @@ def _refuse_unknown(
     for name in unknown:
         if name not in shown:
             nearest = sources.nearest(name, sorted(shown.union(known)))
-            guess = f"; did you mean {nearest}?" if nearest else ""
+            guess = f"; did you mean {nearest}?" if nearest else ";"
             raise UsageError(
                 f"{name}: no {kind} config has this name{guess} "
                 "--force sends it all the same, for what a plug-in of the broker may know"

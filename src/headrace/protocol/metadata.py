@@ -27,6 +27,8 @@ _NO_ID = bytes(16)
 _NO_TAGS = b"\0"
 _INT16, _INT32, _HEAD = Struct(">h"), Struct(">i"), Struct(">hii")
 
+_OPERATIONS_UNKNOWN = -(2**31)
+
 
 class TopicWriter:
     """Writes topics as one version of Metadata has them, led by the one broker there is."""
@@ -55,7 +57,9 @@ class TopicWriter:
         self, error_code: int, name: str | None, topic_id: UUID | None, *, is_internal: bool
     ) -> bytes:
         """A topic of which there is nothing to say but why."""
-        rest = _behind_the_name(self._version, self._node_id, 0, 0, self._operations)
+        # Of a topic that is asked for by id and is not there, nobody says what may be done.
+        operations = self._operations if topic_id is None else _OPERATIONS_UNKNOWN
+        rest = _behind_the_name(self._version, self._node_id, 0, 0, operations)
         return self._topic(_INT16.pack(error_code), name, topic_id, is_internal, rest)
 
     def _topic(
@@ -87,8 +91,14 @@ class TopicWriter:
         return Encoded(b"".join((without_topics[:start], count, *topics, without_topics[end:])))
 
 
-@lru_cache(maxsize=64)
 def _behind_the_name(
+    version: int, node_id: int, partition_count: int, leader_epoch: int, operations: int
+) -> bytes:
+    write = _write_few if partition_count <= _FEW_PARTITIONS else _write_partitions
+    return write(version, node_id, partition_count, leader_epoch, operations)
+
+
+def _write_partitions(
     version: int, node_id: int, partition_count: int, leader_epoch: int, operations: int
 ) -> bytes:
     is_flexible = version >= _FLEXIBLE_SINCE
@@ -107,3 +117,8 @@ def _behind_the_name(
     if is_flexible:
         pieces.append(_NO_TAGS)
     return b"".join(pieces)
+
+
+# Most topics have one of a few shapes. A thousand of them, at 4 KB each, are 4 MB.
+_FEW_PARTITIONS = 128
+_write_few = lru_cache(maxsize=1024)(_write_partitions)

@@ -31,8 +31,8 @@ from headrace.protocol.primitives import (
 )
 
 ZSTD_FROM = 7
-# Java's producer fits at most 15,000 of the smallest batches into its largest request.
-MAX_PARTITIONS = 20_000
+# As many as a topic may have: all of them, once.
+MAX_PARTITIONS = 10_000
 FLEXIBLE_FROM = 9
 TOPIC_IDS_FROM = 13
 _ID_SIZE = 16

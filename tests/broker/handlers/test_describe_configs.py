@@ -7,7 +7,8 @@ from kio.schema.describe_configs.v4.request import DescribeConfigsRequest, Descr
 from kio.static.primitive import i8
 from tests.at_once import at_once
 
-from headrace.broker.state import Broker
+from headrace.broker.handlers.describe_configs import handle
+from headrace.broker.state import Broker, RequestContext
 
 DESCRIBE_CONFIGS = 32
 TOPIC, BROKER, BROKER_LOGGER, CLIENT_METRICS, GROUP = 2, 4, 8, 16, 32
@@ -161,3 +162,16 @@ def test_loggers_are_shown_with_kafkas_names_of_levels(broker: Broker, ask: Ask)
     assert values(result)["headrace.shown"] == "FATAL"
     assert "root" in values(result)
     assert {config.config_source for config in result.configs} == {6}
+
+
+def test_topics_with_the_same_configs_share_what_was_made_for_one(broker: Broker) -> None:
+    for name, configs in (("a", {}), ("b", {}), ("c", {"retention.ms": "5"}), ("d", {})):
+        at_once(broker.topics.create(name, 1, configs))
+    request = a_request(*((TOPIC, name) for name in "abcd"), (TOPIC, "a"))
+    context = RequestContext(DESCRIBE_CONFIGS, 4, "", "")
+
+    results = at_once(handle(request, broker, context)).results
+
+    shared = [result.configs is results[0].configs for result in results]
+    assert shared == [True, True, False, True, True]
+    assert values(results[2])["retention.ms"] == "5"

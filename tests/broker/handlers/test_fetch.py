@@ -9,6 +9,7 @@ from typing import Any, NamedTuple
 
 import pytest
 from kio.schema.errors import ErrorCode
+from tests.hardship.conftest import wait_until
 
 from headrace.broker import pending_fetch
 from headrace.broker.fetch_answers import STEP_PARTITIONS
@@ -265,11 +266,42 @@ def test_the_same_partition_many_times_is_waited_for_once(
     client.send([(0, 0)] * 1000, wait_ms=50_000)
     wait_for_waiters(broker, 1)
 
-    assert broker.server.service.waiting.places == 1
+    waiting = broker.server.service.waiting
+    assert sum(map(len, waiting._waiters.values())) == 1
+    assert waiting.places == 1000  # it takes the memory of so many
     append(broker, 0)
 
     assert client.receive().partitions[0][2]
-    assert broker.server.service.waiting.places == 0
+    assert waiting.places == 0
+
+
+def test_unknown_partitions_of_a_waiting_fetch_count_as_places(
+    broker: RunningBroker, client: Client
+) -> None:
+    create(broker, 1)
+    client.send([(partition, 0) for partition in range(500)], wait_ms=50_000)
+    wait_for_waiters(broker, 1)
+    waiting = broker.server.service.waiting
+    taken = waiting.places
+    append(broker, 0)
+    client.receive()
+
+    assert taken == 500
+    assert waiting.places == 0
+
+
+def test_a_client_that_goes_while_its_large_fetch_waits_is_noticed(
+    broker: RunningBroker, client: Client
+) -> None:
+    create(broker, 1000)
+    client.send([(partition, 0) for partition in range(1000)], wait_ms=2**31 - 1)
+    wait_for_waiters(broker, 1)
+    service = broker.server.service
+
+    client.close()
+
+    wait_until(lambda: service.metrics.fetch_waiters.value == 0, "the fetch is forgotten", 60)
+    assert service.waiting.places == 0
 
 
 def wait_for_waiters(broker: RunningBroker, count: int) -> None:

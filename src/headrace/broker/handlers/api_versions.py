@@ -8,6 +8,7 @@ range, so that the client can ask again.
 """
 
 import re
+from functools import cache
 from typing import NamedTuple
 
 from kio.schema.api_versions.v4.request import ApiVersionsRequest
@@ -23,6 +24,7 @@ from kio.static.primitive import i16, i64
 from headrace.broker.dispatch import API_VERSIONS, APIS, Api
 from headrace.broker.handlers.throttle import NO_THROTTLE
 from headrace.broker.state import Broker, RequestContext
+from headrace.protocol.codec import Encoded, encode_response
 
 KEY = API_VERSIONS
 VERSIONS = range(0, 5)
@@ -50,14 +52,20 @@ _RANGES_FROM_ZERO_SINCE = 4
 
 def handle(
     request: ApiVersionsRequest, broker: Broker, context: RequestContext
-) -> ApiVersionsResponse:
+) -> ApiVersionsResponse | Encoded:
     """List the APIs of the dispatch table."""
     if context.api_version >= 3 and not (
         _SOFTWARE.fullmatch(request.client_software_name)
         and _SOFTWARE.fullmatch(request.client_software_version)
     ):
         return _response(ErrorCode.invalid_request, [])
-    return _response(ErrorCode.none, list(APIS.values()), _FEATURES, context.api_version)
+    return _everything(context.api_version)
+
+
+@cache
+def _everything(version: int) -> Encoded:
+    response = _response(ErrorCode.none, list(APIS.values()), _FEATURES, version)
+    return Encoded(encode_response(KEY, version, response))
 
 
 def unsupported() -> ApiVersionsResponse:

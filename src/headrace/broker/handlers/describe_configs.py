@@ -5,7 +5,7 @@ v3  types, and documentation on request (KIP-569)
 v4  flexible encoding
 """
 
-from collections.abc import Sequence
+from collections.abc import Hashable
 
 from kio.schema.describe_configs.v4.request import DescribeConfigsRequest, DescribeConfigsResource
 from kio.schema.describe_configs.v4.response import (
@@ -36,33 +36,55 @@ async def handle(
     request: DescribeConfigsRequest, broker: Broker, context: RequestContext
 ) -> DescribeConfigsResponse:
     """Answer for each resource on its own."""
+    # Thousands of topics have the same few configs: these are made once, and shared.
+    made: _Made = {}
     results = [
-        _describe(resource, request, broker) async for resource in in_slices(request.resources)
+        _describe(resource, request, broker, made)
+        async for resource in in_slices(request.resources)
     ]
     return DescribeConfigsResponse(throttle_time=NO_THROTTLE, results=tuple(results))
 
 
+_Made = dict[Hashable, tuple[DescribeConfigsResourceResult, ...]]
+
+
 def _describe(
-    resource: DescribeConfigsResource, request: DescribeConfigsRequest, broker: Broker
+    resource: DescribeConfigsResource,
+    request: DescribeConfigsRequest,
+    broker: Broker,
+    made: _Made,
 ) -> DescribeConfigsResult:
     error_code, message = ErrorCode.none, ""
-    entries: Sequence[ConfigEntry] = ()
+    configs: tuple[DescribeConfigsResourceResult, ...] = ()
+    # Kafka takes an empty list for "all" too.
+    wanted = frozenset(resource.configuration_keys or ())
     try:
-        entries = _entries(resource.resource_type, resource.resource_name, broker)
+        key = (resource.resource_type, _sameness(resource, broker), wanted)
+        known = made.get(key)
+        if known is None:
+            entries = _entries(resource.resource_type, resource.resource_name, broker)
+            known = made[key] = tuple(
+                _result(entry, request) for entry in entries if not wanted or entry.name in wanted
+            )
+        configs = known
     except HeadraceError as error:
         error_code = code_for(error)
         message = "" if isinstance(error, UnknownTopicError) else str(error)
-    # Kafka takes an empty list for "all" too.
-    wanted = set(resource.configuration_keys or ())
     return DescribeConfigsResult(
         error_code=error_code,
         error_message=message,
         resource_type=resource.resource_type,
         resource_name=resource.resource_name,
-        configs=tuple(
-            _result(entry, request) for entry in entries if not wanted or entry.name in wanted
-        ),
+        configs=configs,
     )
+
+
+def _sameness(resource: DescribeConfigsResource, broker: Broker) -> Hashable:
+    """What the configs of a resource depend on, besides its type."""
+    name = resource.resource_name
+    if int(resource.resource_type) == ResourceType.TOPIC and broker.topics.has(name):
+        return frozenset(broker.topics.get(name).configs.items())
+    return name
 
 
 def _entries(resource_type: int, name: str, broker: Broker) -> list[ConfigEntry]:

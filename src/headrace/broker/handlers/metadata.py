@@ -41,7 +41,8 @@ VERSIONS = range(0, 14)
 # operations: later versions only dropped fields, but for an error code that is never set here.
 
 _FIRST_VERSION_WITH_IDS = 12
-# Written in one go, which takes a millisecond; an answer with more topics is written in slices.
+# Topics and partitions that are written in one go, which takes a millisecond; an answer with
+# more is written in slices.
 _WRITTEN_AT_ONCE = 500
 
 
@@ -85,9 +86,15 @@ def _answer(
     operations = TOPIC_OPERATIONS if request.include_topic_authorized_operations else NOT_ASKED
     writer = TopicWriter(context.api_version, broker.node_id, operations)
     around = _around_the_topics(request, broker, context)
-    if len(found) <= _WRITTEN_AT_ONCE:
+    if _weight(found) <= _WRITTEN_AT_ONCE:
         return writer.fill(around, [_write(one, writer) for one in found])
     return _write_in_slices(found, writer, around)
+
+
+def _weight(found: _Found) -> int:
+    if len(found) > _WRITTEN_AT_ONCE:
+        return len(found)
+    return len(found) + sum([one.partition_count for one in found if isinstance(one, Topic)])
 
 
 async def _write_in_slices(found: _Found, writer: TopicWriter, around: bytes) -> Encoded:

@@ -257,7 +257,7 @@ class ProduceHandler:
                         part = self._write(part)
                         await turn.breathe()
             self._write(part)
-            pending.on_written()
+            await pending.finish_in_slices(turn)
         except Exception:
             _log.exception("request failed; closing", extra={"peer": connection.peer})
             self._committer.flush()
