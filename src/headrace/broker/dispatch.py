@@ -19,6 +19,11 @@ class Api(NamedTuple):
     sees_produced: bool = True  # what was produced before on any connection is in its answer
 
     @property
+    def waits_for_others(self) -> bool:
+        """Its answer may need a request that comes behind it on the same connection."""
+        return self.key in (JOIN_GROUP, SYNC_GROUP)
+
+    @property
     def schema_version(self) -> int:
         """The version whose types the handler knows: the newest, unless that lost a field."""
         return self.versions[-1] if self.seen_as is None else self.seen_as
@@ -28,6 +33,8 @@ class Api(NamedTuple):
         return import_module(f"headrace.broker.handlers.{self.module}").handle
 
 
+JOIN_GROUP = 11
+SYNC_GROUP = 14
 PRODUCE = 0
 FETCH = 1
 API_VERSIONS = 18

@@ -239,11 +239,16 @@ class Service:
         is_held: bool,
     ) -> None:
         try:
+            # A large commit is written in parts, and a later one must not come between them.
+            is_released = not api.sees_produced
             if isinstance(what, bytes):
+                is_released = api.waits_for_others or (
+                    is_released and len(what) <= MAX_AT_ONCE_BYTES
+                )
                 request = await self._aside(_decode, api, header.api_version, what)
                 what = self._ask(connection, request, api, header)
             if inspect.iscoroutine(what):
-                if is_held and not api.sees_produced:
+                if is_held and is_released:
                     is_held = False
                     connection.go_on()
                 what = await what

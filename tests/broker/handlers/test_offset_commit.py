@@ -171,3 +171,21 @@ def test_members_of_the_new_protocol_commit_in_their_epoch(ask: Any) -> None:
     ):
         answer = ask(COMMIT, a_commit("g", "m", its_epoch), version)
         assert codes(answer) == {("t", 0): error_code}
+
+
+def test_more_offsets_than_fit_one_batch_are_all_committed(ask: Any, broker: Broker) -> None:
+    at_once(broker.topics.create("wide", 2_500, {}))
+    topic_id = broker.topics.get("wide").topic_id
+    partitions = tuple(
+        dataclasses.replace(a_commit().topics[0].partitions[0], partition_index=at)
+        for at in range(2_501)
+    )
+    wide = OffsetCommitRequestTopic(topic_id=topic_id, partitions=partitions)
+    request = dataclasses.replace(a_commit(), topics=(wide,))
+
+    answer = ask(COMMIT, request, 10)
+
+    found = [one.error_code for one in answer.topics[0].partitions]
+    assert found == [ErrorCode.none] * 2_500 + [ErrorCode.unknown_topic_or_partition]
+    offsets = broker.groups.coordinator.offsets
+    assert all(offsets.get("g", "wide", at) is not None for at in (0, 999, 1_000, 2_499))

@@ -18,6 +18,7 @@ from kio.schema.offset_commit.v10.response import OffsetCommitResponsePartition
 from headrace.broker.error_codes import code_for
 from headrace.broker.handlers.throttle import NO_THROTTLE
 from headrace.broker.state import Broker, RequestContext
+from headrace.broker.turns import Turn
 from headrace.coordinators.groups.offset_requests import Committer, CommitTime, commit_offsets
 from headrace.coordinators.groups.offsets import OffsetToCommit
 from headrace.errors import GroupError, TopicError
@@ -28,6 +29,9 @@ VERSIONS = range(2, 11)
 _EPOCHS_SINCE = 9
 _IDS_SINCE = 10
 _ZERO_ID = UUID(int=0)
+# Offsets written in one batch: ten milliseconds. A consumer of more partitions than this has its
+# commits written in several, and its connection is held meanwhile (`service.py`).
+_COMMITTED_AT_ONCE = 1_000
 
 
 class CommittedTopic(NamedTuple):
@@ -50,11 +54,14 @@ async def handle(request: Any, broker: Broker, context: RequestContext) -> Commi
     groups = broker.groups
     offsets: list[OffsetToCommit] = []
     topics: list[tuple[Any, Topic | None]] = []
+    turn = Turn()
     for asked in request.topics:
         topic = _find(broker, asked)
         topics.append((asked, topic))
         if topic is not None:
             offsets += [_offset(topic, one) for one in asked.partitions if _is_in(topic, one)]
+        if turn.is_over:
+            await turn.breathe()
     version = context.api_version
     who = Committer(
         request.group_id,
@@ -64,23 +71,28 @@ async def handle(request: Any, broker: Broker, context: RequestContext) -> Commi
         knows_epochs=version >= _EPOCHS_SINCE,
     )
     retention = getattr(request, "retention_time", -MILLISECOND)
+    codes: list[ErrorCode] = []
     try:
         await groups.writable(request.group_id)
-        decision = commit_offsets(
-            groups.coordinator,
-            who,
-            offsets,
-            CommitTime(groups.clock.steady_ms(), groups.clock.now_ms()),
-            max_metadata_bytes=broker.settings.int("offset.metadata.max.bytes"),
-            retention_ms=retention // MILLISECOND,
-        )
-        codes = [code_for(error) for error in await groups.carry_out(decision)]
+        for start in range(0, max(1, len(offsets)), _COMMITTED_AT_ONCE):
+            decision = commit_offsets(
+                groups.coordinator,
+                who,
+                offsets[start : start + _COMMITTED_AT_ONCE],
+                CommitTime(groups.clock.steady_ms(), groups.clock.now_ms()),
+                max_metadata_bytes=broker.settings.int("offset.metadata.max.bytes"),
+                retention_ms=retention // MILLISECOND,
+            )
+            codes += [code_for(error) for error in await groups.carry_out(decision)]
     except GroupError as error:
-        codes = [code_for(error)] * len(offsets)
+        codes += [code_for(error)] * (len(offsets) - len(codes))
     in_order = iter(codes)
-    return CommitResponse(
-        NO_THROTTLE, tuple(_answer(asked, topic, in_order, version) for asked, topic in topics)
-    )
+    answers = []
+    for asked, topic in topics:
+        answers.append(_answer(asked, topic, in_order, version))
+        if turn.is_over:
+            await turn.breathe()
+    return CommitResponse(NO_THROTTLE, tuple(answers))
 
 
 def _find(broker: Broker, asked: Any) -> Topic | None:
