@@ -29,9 +29,9 @@ _log = logging.getLogger(__name__)
 MIN_FRAME_BYTES = 14
 # A client that waits this long for memory to take its request in is let go.
 MEMORY_WAIT_SECONDS = 30.0
-# While memory is short, a large request must come in at 64 KiB a second, after a grace of five
-# seconds: the slowest line anybody sends megabytes over does, one who trickles bytes to keep
-# the memory does not.
+# While memory is short, a large request must come in at 64 KiB a second, over five seconds: the
+# slowest line anybody sends megabytes over does, one who trickles bytes to keep the memory does
+# not.
 MIN_BYTES_PER_MS = 64
 # Of requests that lie in the buffer one behind the other; a power of two less one.
 _LOOK_AT_CLOCK_EVERY = 7
@@ -49,7 +49,7 @@ class Connection(asyncio.BufferedProtocol):
         "_is_paused",
         "_memory_timer",
         "_outbox",
-        "_request_began_ms",
+        "_progress",
         "_service",
         "_transport",
         "has_descriptor",
@@ -75,7 +75,8 @@ class Connection(asyncio.BufferedProtocol):
         self._holds = 0  # requests that are being served beside the loop's turns
         self._is_closing = False
         self._memory_timer: Timer | None = None
-        self._request_began_ms = 0  # when the first bytes of the incomplete request came
+        # Of the incomplete request: how many of its bytes had come, and when that was noted.
+        self._progress = (0, 0)
         self.shapes = ProduceShapes()
         self.has_descriptor = False  # counted in the quota of sockets
         self.last_active_ms = service.steady_ms()
@@ -150,7 +151,7 @@ class Connection(asyncio.BufferedProtocol):
                 if size > available or size < MIN_FRAME_BYTES:
                     self._check_size(size - 4)
                     if start != first or not buffer.wanted:
-                        self._request_began_ms = self.last_active_ms
+                        self._progress = (available, self.last_active_ms)
                     buffer.wanted = size
                     break
                 served += 1
@@ -261,7 +262,9 @@ class Connection(asyncio.BufferedProtocol):
         if not self._is_paused or self._is_closing or self._holds or self._memory_timer is not None:
             return
         self._is_paused = False
-        self._request_began_ms = self._service.steady_ms()  # nobody could send meanwhile
+        buffer = self._buffer
+        # Nobody could send meanwhile.
+        self._progress = (buffer.end - buffer.start, self._service.steady_ms())
         self._take_requests()
         if not self._is_paused and not self._is_closing:
             self._transport.resume_reading()
@@ -279,9 +282,12 @@ class Connection(asyncio.BufferedProtocol):
     def _memory_came(self) -> None:
         if self._is_closing:
             return
-        if not self._buffer.grow():
+        if self._buffer.grow():
+            self._stop_waiting_for_memory()
+        else:
             self._ask_for_memory()
-            return
+
+    def _stop_waiting_for_memory(self) -> None:
         if self._memory_timer is not None:
             self._memory_timer.cancel()
             self._memory_timer = None
@@ -290,6 +296,11 @@ class Connection(asyncio.BufferedProtocol):
     def _memory_tick(self, seconds_left: float) -> None:
         """Let go those who hold memory and send nothing; at last this client itself."""
         service = self._service
+        if self._is_closing:
+            return
+        if self._memory_timer is not None and self._buffer.grow():
+            self._stop_waiting_for_memory()
+            return
         if seconds_left <= 0:
             _log.warning("no memory for a large request; closing", extra={"peer": self.peer})
             self.close()
@@ -310,8 +321,12 @@ class Connection(asyncio.BufferedProtocol):
             return now_ms - self.last_active_ms > STALLED_MS  # it does not take its answers
         if self._is_paused:
             return False  # it is we who do not read
-        waited_ms = now_ms - self._request_began_ms
-        return buffer.end - buffer.start < (waited_ms - STALLED_MS) * MIN_BYTES_PER_MS
+        noted, noted_ms = self._progress
+        if now_ms - noted_ms < STALLED_MS:
+            return False
+        received = buffer.end - buffer.start
+        self._progress = (received, now_ms)
+        return received - noted < (now_ms - noted_ms) * MIN_BYTES_PER_MS
 
     def shrink(self) -> None:
         """Give back buffer memory that a quiet client does not need."""

@@ -5,6 +5,10 @@ from collections.abc import Callable
 
 from headrace.metrics import Gauge
 
+# Of those who wait, when bytes come back: hundreds who wait for hundreds that leave would take
+# the loop from everybody. The others try again by themselves every second.
+WOKEN_AT_ONCE = 16
+
 
 class MemoryBudget:
     """Counts buffer bytes above each connection's first small one. Event-loop thread only.
@@ -33,9 +37,8 @@ class MemoryBudget:
         """Return bytes taken earlier and let those who wait try again."""
         self.used_bytes -= size
         self._gauge.value = self.used_bytes
-        waiting, self._waiting = self._waiting, deque()
-        for retry in waiting:
-            retry()
+        for _ in range(min(WOKEN_AT_ONCE, len(self._waiting))):
+            self._waiting.popleft()()
 
     def wait(self, retry: Callable[[], object]) -> None:
         """Call `retry` when bytes come back."""

@@ -43,6 +43,8 @@ MAX_AT_ONCE_BYTES = 16 * 1024
 MAX_AT_ONCE_ELEMENTS = 500
 # What threads have reported comes round with the loop's next turns.
 _ROUNDS_TO_HEAR = 3
+# How often those who hold memory are looked at while others wait for it.
+DROP_EVERY_MS = 900
 # What all connections' buffered requests together may take of one turn: a full buffer of small
 # produce requests takes as long, so that only a crowd of them is cut.
 TURN_SECONDS = 0.015
@@ -72,6 +74,7 @@ class Service:
         self.connections: set[Connection] = set()
         self._by_peer: dict[str, int] = {}
         self._turn_deadline = 0.0
+        self._dropped_ms = 0
         self._tasks: set[asyncio.Task[None]] = set()
         self._slow_thread: ThreadPoolExecutor | None = None
         # (API key, version) of which the types are loaded, which takes up to 50 ms.
@@ -158,6 +161,9 @@ class Service:
     def drop_stalled(self) -> None:
         """Memory is short: let go those who hold some for requests that hardly get on."""
         now_ms = self.steady_ms()
+        if now_ms - self._dropped_ms < DROP_EVERY_MS:
+            return  # hundreds may wait, and each asks
+        self._dropped_ms = now_ms
         for connection in tuple(self.connections):
             if connection.is_hoarding(now_ms):
                 facts = {"peer": connection.peer}
