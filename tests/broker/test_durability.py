@@ -186,3 +186,26 @@ def test_after_a_failure_no_other_sync_is_believed(
         sync.stop()
 
     asyncio.run(scenario())
+
+
+def test_thousands_who_waited_are_told_in_turns_and_in_order(
+    log: FakeLog, monkeypatch: pytest.MonkeyPatch
+) -> None:
+    monkeypatch.setattr(os, "fdatasync", lambda fd: None)
+    told: list[int] = []
+    told_by_turn: list[int] = []
+
+    async def scenario() -> None:
+        sync = DiskSync(asyncio.get_running_loop(), Metrics())
+        sync.wait(log, lambda failure: None)
+        for number in range(2_000):
+            sync.wait(log, lambda failure, number=number: told.append(number))
+        while not sync.is_idle:
+            told_by_turn.append(len(told))
+            await asyncio.sleep(0)
+        sync.stop()
+
+    asyncio.run(scenario())
+
+    assert told == list(range(2_000))
+    assert len(set(told_by_turn)) >= 4
