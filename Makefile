@@ -64,7 +64,7 @@ test-all: test ## make test, then the long ones: kill loops, fuzzing, foreign su
 	$(PYTEST) -q -m slow --timeout=7200
 
 .PHONY: demo
-demo: $(VENV)/.installed spark ## Sensors, a broker, a lake and a table on Spark, compared in SQL; a plot; under 3 minutes
+demo: $(VENV)/.installed spark ## Sensors, a broker, a lake and a table on Spark, compared in SQL; a plot; says how long it takes
 	@$(BIN)/python -m headrace.demo $(ARGS)
 
 .PHONY: bench

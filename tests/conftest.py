@@ -1,5 +1,7 @@
 """Settings all tests share, and what is skipped where something optional is missing."""
 
+import os
+import uuid
 from collections.abc import Iterator
 from typing import TYPE_CHECKING
 
@@ -11,6 +13,7 @@ from headrace.java.installation import find_java
 from headrace.pipelines.spark.installation import check_pyspark
 from headrace.pipelines.spark.jars import expected_jars
 from headrace.pipelines.spark.session import close_session, open_session
+from headrace.testing import janitor
 
 if TYPE_CHECKING:
     from pyspark.sql import SparkSession
@@ -21,6 +24,21 @@ settings.load_profile("headrace")
 
 # For the tests of our own pytest plugin; what records what clients can do; what shares tests out.
 pytest_plugins = ["pytester", "tests.features", "tests.side_by_side"]
+
+
+# All processes of a run inherit it: those of a run that was killed are found by it and ended.
+_RUN_VARIABLE = "PYTEST_HEADRACE_RUN"
+_run = pytest.StashKey[int]()
+
+
+def pytest_configure(config: pytest.Config) -> None:
+    os.environ[_RUN_VARIABLE] = uuid.uuid4().hex
+    mark = f"{_RUN_VARIABLE}={os.environ[_RUN_VARIABLE]}"
+    config.stash[_run] = janitor.entrust("environment", mark)
+
+
+def pytest_unconfigure(config: pytest.Config) -> None:
+    janitor.take_back(config.stash[_run])
 
 
 def pytest_collection_modifyitems(items: list[pytest.Item]) -> None:

@@ -15,9 +15,16 @@ SYNTAX = (
     "@1763287200000), a time ago (-90s, -30m, -1h, -7d), or a shift (+10, -10)"
 )
 
+# Kafka counts offsets in 64 bits.
+MAX_OFFSET = (1 << 63) - 1
+# The last millisecond of the year 9999: dates end there, and no clock is set later.
+MAX_TIME_MS = 253_402_300_799_999
+
 _UNITS_MS = {"ms": 1, "s": 1000, "m": 60_000, "h": 3_600_000, "d": 86_400_000, "w": 604_800_000}
 _AGO = re.compile(r"-(\d+(?:\.\d+)?)(ms|s|m|h|d|w)")
 _SHIFT = re.compile(r"[+-]\d+")
+# More than any number that means something has, and few enough to be shown whole.
+_MAX_CHARACTERS = 60
 _WORDS = {"oldest": "oldest", "earliest": "oldest", "latest": "latest", "newest": "latest"}
 
 
@@ -44,20 +51,39 @@ LATEST = Position(Kind.LATEST)
 
 def parse_position(text: str, now_ms: int) -> Position:
     """Read a position; raises ConfigError with all that can be written."""
+    if len(text) > _MAX_CHARACTERS:
+        raise ConfigError("position", f"{text[:_MAX_CHARACTERS]}…", f"write {SYNTAX}")
     if word := _WORDS.get(text.lower()):
         return Position(Kind(word))
     if text.isascii() and text.isdecimal():
-        return Position(Kind.OFFSET, int(text))
+        return _counted(Kind.OFFSET, int(text), text)
     if match := _AGO.fullmatch(text):
-        return Position(Kind.TIME, now_ms - round(float(match[1]) * _UNITS_MS[match[2]]))
+        return _time(now_ms - round(float(match[1]) * _UNITS_MS[match[2]]), text)
     if _SHIFT.fullmatch(text):
-        return Position(Kind.SHIFT, int(text))
+        return _counted(Kind.SHIFT, int(text), text)
     if text.startswith("@") and text[1:].isascii() and text[1:].isdecimal():
-        return Position(Kind.TIME, int(text[1:]))
+        return _time(int(text[1:]), text)
     try:
         time = datetime.fromisoformat(text)
     except ValueError:
         raise ConfigError("position", text, f"write {SYNTAX}") from None
     if time.tzinfo is None:
         time = time.replace(tzinfo=UTC)  # as Kafka's own tools read it
-    return Position(Kind.TIME, round(time.timestamp() * 1000))
+    return _time(round(time.timestamp() * 1000), text)
+
+
+def _counted(kind: Kind, value: int, text: str) -> Position:
+    if abs(value) > MAX_OFFSET:
+        raise ConfigError("position", text, f"no offset is beyond {MAX_OFFSET}")
+    return Position(kind, value)
+
+
+def _time(value_ms: int, text: str) -> Position:
+    if not 0 <= value_ms <= MAX_TIME_MS:
+        raise ConfigError(
+            "position",
+            text,
+            f"times are in the years 1970 to 9999 (@0 to @{MAX_TIME_MS}); "
+            "oldest and latest are the ends",
+        )
+    return Position(Kind.TIME, value_ms)

@@ -8,6 +8,11 @@ from tests.cli.conftest import Run
 from tests.cli.processes import end_of, headrace_process, read_lines, read_until
 
 from headrace.cli.connection import Connection
+from headrace.cli.outage import Outage
+from headrace.cli.output import CommandError
+from headrace.cli.read_range import ENDLESS
+from headrace.cli.reading import Reader
+from headrace.cli.record_format import value_format
 from headrace.testing import broker_process
 
 
@@ -16,6 +21,11 @@ def produce(connection: Connection, topic: str, *values: str, partition: int = 0
     for value in values:
         producer.produce(topic, value.encode(), partition=partition)
     assert producer.flush(120) == 0
+
+
+def read_on(reader: Reader) -> None:
+    while True:
+        reader.read()
 
 
 def test_it_prints_all_there_is_and_ends(run: Run, messages: str) -> None:
@@ -107,6 +117,21 @@ def test_output_as_json_and_with_zero_bytes(run: Run, messages: str) -> None:
     assert run("consume", messages, *options, "--null").stdout == "0\0001\000"
 
 
+def test_records_of_any_timestamp_are_shown(run: Run, topic: str, connection: Connection) -> None:
+    any_time = "message.timestamp.after.max.ms=9223372036854775807"
+    assert run("configs", "set", "topic", topic, any_time).code == 0
+    producer = connection.producer()
+    for timestamp in (1, 2**62, -5):
+        producer.produce(topic, b"v", timestamp=timestamp, partition=0)
+    assert producer.flush(120) == 0
+
+    as_json, described = run("consume", topic, "--json"), run("topics", "describe", topic)
+
+    assert [each["timestamp"] for each in as_json.objects] == [1, 2**62, None]
+    assert run("consume", topic, "--format", r"%T\n").lines == ["1", str(2**62), "-5"]
+    assert (described.code, described.stderr) == (0, "")
+
+
 def test_an_unknown_topic_is_told_and_not_created(run: Run, topic: str) -> None:
     absent = f"{topic}-absent"
 
@@ -124,6 +149,8 @@ def test_an_unknown_topic_is_told_and_not_created(run: Run, topic: str) -> None:
         (["--partition", "5"], 1, "has no partition 5, only 0 to 2"),
         (["--partition", "a"], 2, "write numbers of partitions"),
         (["--from", "whenever"], 2, "is no position"),
+        (["--from", "@99999999999999999999"], 2, "times are in the years 1970 to 9999"),
+        (["--to", "99999999999999999999"], 2, "no offset is beyond"),
         (["--grep", "("], 2, "no regular expression"),
         (["--format", "%q"], 2, "%q means nothing"),
         (["--format", "%s", "--json"], 2, "drop --json"),
@@ -302,3 +329,47 @@ def test_a_broker_that_comes_back_is_read_on(tmp_path: Path) -> None:
                 assert read_lines(process.stdout, 1) == ["after"]
                 process.send_signal(signal.SIGTERM)
                 assert end_of(process)[0] == 143
+
+
+@pytest.mark.parametrize(
+    ("group", "way_out"),
+    [
+        (None, "--from oldest begins with what there is"),
+        ("g", "'headrace groups reset g --topic {}:0 --to oldest' lets group g begin with"),
+    ],
+)
+@pytest.mark.parametrize(
+    ("offset", "reason"),
+    [
+        (2, "is no longer there: retention or a deletion took it, and the oldest is 4 now"),
+        (50, "is not there: the partition ends at 10"),
+    ],
+)
+def test_an_offset_that_goes_while_reading_is_told_with_the_way_out(
+    connection: Connection, messages: str, group: str | None, way_out: str, offset: int, reason: str
+) -> None:
+    from confluent_kafka import TopicPartition
+
+    for future in connection.admin().delete_records([TopicPartition(messages, 0, 4)]).values():
+        future.result(120)
+    consumer = connection.consumer({"group.id": "unused", "auto.offset.reset": "error"})
+    reader = Reader(
+        consumer,
+        Outage(connection),
+        value_format(b"\n"),
+        None,
+        count=None,
+        until_ms=None,
+        is_following=True,
+        timeout_s=120,
+        group=group,
+    )
+    reader.open = {(messages, 0): ENDLESS}
+    consumer.assign([TopicPartition(messages, 0, offset)])
+
+    with pytest.raises(CommandError) as raised:
+        read_on(reader)
+    consumer.close()
+
+    assert str(raised.value).startswith(f"offset {offset} of partition 0 of {messages} {reason}")
+    assert way_out.format(messages) in str(raised.value)

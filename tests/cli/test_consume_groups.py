@@ -72,13 +72,46 @@ def test_records_that_are_not_wanted_are_passed_over_for_good(
     assert committed()[0] == 3
 
 
-def test_a_new_group_begins_at_the_latest_and_keeps_that_place(
+def test_a_new_group_begins_at_the_oldest_and_goes_on_from_there(
     run: Run, messages: str, connection: Connection, name: str
 ) -> None:
-    assert run("consume", messages, "--group", name).lines == []
+    assert len(run("consume", messages, "--group", name).lines) == 60
     produce(connection, messages, "between")
 
     assert run("consume", messages, "--group", name).lines == ["between"]
+
+
+def test_a_group_with_nothing_left_to_read_says_so_and_how_to_begin_anew(
+    run: Run, messages: str, name: str
+) -> None:
+    run("consume", messages, "--group", name)
+
+    answer = run("consume", messages, "--group", name)
+
+    assert answer.code == 0
+    assert answer.stdout == ""
+    assert answer.stderr == (
+        f"headrace: nothing printed: group {name} has no more to read here; "
+        f"'headrace groups reset {name} --topic {messages} --to oldest' lets it begin anew\n"
+    )
+
+
+def test_a_new_group_that_follows_begins_at_the_latest_and_keeps_that_place(
+    run: Run, messages: str, bootstrap: str, connection: Connection, name: str, committed: Committed
+) -> None:
+    with headrace_process(bootstrap, "consume", messages, "--group", name, "--follow") as process:
+        while committed() != {0: 10, 1: 20, 2: 30}:
+            assert process.poll() is None
+        process.send_signal(signal.SIGINT)
+        code, stdout, stderr = end_of(process)
+    produce(connection, messages, "between")
+
+    assert (code, stdout) == (130, "")
+    reset = f"headrace groups reset {name} --topic {messages} --to oldest"
+    assert stderr.endswith(f"nothing came; '{reset}' lets it begin anew\n")
+    assert run("consume", messages, "--group", name).lines == ["between"]
+    run(*reset.split()[1:], "--yes")
+    assert len(run("consume", messages, "--group", name).lines) == 61
 
 
 def test_chosen_partitions_use_the_groups_offsets_without_joining_it(
@@ -91,21 +124,86 @@ def test_chosen_partitions_use_the_groups_offsets_without_joining_it(
     assert committed() == {0: 10, 1: 20}
 
 
-def test_a_groups_offset_that_is_out_of_range_is_told(
-    run: Run, messages: str, connection: Connection, name: str
+# As a member of the group with each protocol, and without joining it.
+WAYS = pytest.mark.parametrize(
+    "way",
+    [["-X", "group.protocol=classic"], ["-X", "group.protocol=consumer"], ["--partition", "0,1,2"]],
+    ids=["classic", "consumer", "partition"],
+)
+
+
+@WAYS
+def test_a_group_whose_next_record_was_deleted_is_told_and_the_way_out_works(
+    run: Run, messages: str, connection: Connection, name: str, way: list[str]
 ) -> None:
     from confluent_kafka import TopicPartition
 
-    run("consume", messages, "--group", name, "--from", "oldest", "--count", 1)
-    ends = {0: 10, 1: 20, 2: 30}
-    gone = [TopicPartition(messages, partition, end) for partition, end in ends.items()]
+    run("groups", "reset", name, "--topic", messages, "--to", 2, "--yes")
+    gone = [TopicPartition(messages, 0, 1), TopicPartition(messages, 1, 15)]
     for future in connection.admin().delete_records(gone).values():
         future.result(120)
 
-    answer = run("consume", messages, "--group", name)
+    answer = run("consume", messages, "--group", name, *way)
 
-    assert answer.code == 1
-    assert "out of range" in answer.stderr
+    reset = f"headrace groups reset {name} --topic {messages}:1 --to oldest"
+    assert (answer.code, answer.stdout) == (1, "")
+    assert answer.stderr == (
+        f"headrace: group {name} cannot go on: offset 2 of partition 1 of {messages} is no longer "
+        "there: retention or a deletion took it, and the oldest is 15 now; "
+        f"'{reset}' lets it begin with what there is\n"
+    )
+    assert run(*reset.split()[1:], "--yes").code == 0
+    assert len(run("consume", messages, "--group", name, *way).lines) == 8 + 5 + 28
+
+
+@WAYS
+def test_a_group_that_stands_beyond_the_end_is_told_and_the_way_out_works(
+    run: Run, topic: str, connection: Connection, name: str, way: list[str]
+) -> None:
+    from confluent_kafka import Consumer, TopicPartition
+
+    produce(connection, topic, "a", "b")
+    # As when the topic had more and was made again under its name.
+    consumer = Consumer({**connection.config(), "group.id": name})
+    consumer.commit(offsets=[TopicPartition(topic, 0, 50)], asynchronous=False)
+    consumer.close()
+
+    answer = run("consume", topic, "--group", name, *way)
+
+    reset = f"headrace groups reset {name} --topic {topic}:0 --to oldest"
+    assert (answer.code, answer.stdout) == (1, "")
+    assert answer.stderr == (
+        f"headrace: group {name} cannot go on: offset 50 of partition 0 of {topic} is not there: "
+        "the partition ends at 2, as when a topic was made again under its name; "
+        f"'{reset}' lets it begin with what there is\n"
+    )
+    assert run(*reset.split()[1:], "--yes").code == 0
+    assert run("consume", topic, "--group", name, *way).lines == ["a", "b"]
+
+
+@WAYS
+def test_a_from_that_does_not_apply_is_told_and_not_checked(
+    run: Run, messages: str, name: str, way: list[str]
+) -> None:
+    run("groups", "reset", name, "--topic", messages, "--to", 6, "--yes")
+
+    answer = run("consume", messages, "--group", name, *way, "--from", 999)
+
+    assert (answer.code, len(answer.lines)) == (0, 4 + 14 + 24)
+    assert answer.stderr == (
+        f"headrace: --from does not apply where group {name} has a committed offset: it goes on "
+        f"from there; 'headrace groups reset {name} --topic {messages} --to oldest' moves it\n"
+    )
+
+
+@WAYS
+def test_a_from_that_a_new_group_cannot_begin_at_is_an_error(
+    run: Run, messages: str, name: str, way: list[str]
+) -> None:
+    answer = run("consume", messages, "--group", name, *way, "--from", 999)
+
+    assert (answer.code, answer.stdout) == (1, "")
+    assert "--from 999 is out of range: partition 0" in answer.stderr
 
 
 def test_without_a_group_nothing_is_committed(run: Run, messages: str) -> None:

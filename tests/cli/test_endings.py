@@ -5,6 +5,22 @@ import signal
 import subprocess
 import sys
 
+import pytest
+
+# Ctrl-C comes when a module of ours is looked for.
+INTERRUPTED_IMPORT = """
+import signal, sys
+
+class Finder:
+    def find_spec(name, path, target=None):
+        if name == "{module}":
+            signal.raise_signal(signal.SIGINT)
+
+from headrace.cli import main
+sys.meta_path.insert(0, Finder)
+main()
+"""
+
 
 def start(bootstrap: str, *words: str) -> "subprocess.Popen[str]":
     return subprocess.Popen(
@@ -50,3 +66,16 @@ def test_a_pipe_that_was_never_read_is_quiet_too(bootstrap: str) -> None:
         stderr = process.stderr.read()
 
     assert (process.returncode, stderr) == (0, "")
+
+
+@pytest.mark.parametrize(
+    ("module", "word"), [("headrace.cli.app", "cluster"), ("headrace.cli.serve", "serve")]
+)
+def test_an_interrupt_before_the_command_runs_is_130_and_silent(module: str, word: str) -> None:
+    program = INTERRUPTED_IMPORT.format(module=module)
+
+    answer = subprocess.run(
+        [sys.executable, "-c", program, word], capture_output=True, text=True, check=False
+    )
+
+    assert (answer.returncode, answer.stderr) == (130, "")

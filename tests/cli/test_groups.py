@@ -179,6 +179,7 @@ def test_a_group_with_members_is_neither_reset_nor_deleted(
     ("words", "code", "sentence"),
     [
         (["--to", "soon"], 2, "is no position"),
+        (["--to", "@99999999999999999999"], 2, "times are in the years 1970 to 9999"),
         (["--to", "latest", "--topic", "absent"], 1, "no topic is called absent"),
         (["--to", "latest", "--topic", "{topic}:3"], 2, "has partitions 0 to 2"),
         (["--to", "latest", "--topic", "{topic}:x"], 2, "has partitions 0 to 2"),

@@ -7,6 +7,7 @@ import pytest
 from typer.testing import CliRunner
 
 from headrace.cli.app import app
+from headrace.errors import ClusterError
 from headrace.kafka.cluster import Cluster
 
 
@@ -118,6 +119,64 @@ def test_destroying_wants_a_yes(clusters):
     assert "say --yes" in refused.stderr
     assert (done.exit_code, done.stdout) == (0, "cluster default is gone\n")
     assert [*clusters.iterdir()] == []
+
+
+@pytest.fixture
+def no_start(monkeypatch):
+    """`up` makes a cluster and starts nothing."""
+    monkeypatch.setattr(Cluster, "up", lambda *_, **__: None)
+
+
+def test_a_cluster_elsewhere_is_known_to_all_commands_by_its_name(clusters, tmp_path, no_start):
+    place = tmp_path / "else where"
+
+    up = kafka("up", "--brokers", 1, "--name", "mine", "--dir", place)
+
+    assert "headrace kafka status --name mine" in up.stdout
+    status = json.loads(kafka("status", "--name", "mine", "--json").stdout)
+    assert status["directory"] == str(place)
+    assert "was stopped already" in kafka("down", "--name", "mine").stdout
+    assert "'headrace kafka start 1 --name mine'" in kafka("kill", 1, "--name", "mine").stderr
+    assert json.loads(kafka("list", "--json").stdout)["cluster"] == "mine"
+    assert kafka("up", "--name", "mine").exit_code == 0
+    assert kafka("destroy", "--dir", place, "--yes").stdout == "cluster mine is gone\n"
+    assert [*clusters.iterdir()] == []
+    assert not place.exists()
+
+
+def test_a_cluster_elsewhere_without_a_name_is_known_by_its_directory(clusters, tmp_path, no_start):
+    place = tmp_path / "else where"
+
+    up = kafka("up", "--brokers", 1, "--dir", place)
+
+    assert f"headrace kafka status --dir '{place}'" in up.stdout
+    assert "there is no cluster called default" in kafka("status").stderr
+    assert kafka("status", "--dir", place).exit_code == 0
+
+
+def test_a_name_is_given_to_one_cluster_and_a_cluster_has_one_name(clusters, tmp_path, no_start):
+    kafka("up", "--brokers", 1, "--name", "mine", "--dir", tmp_path / "one")
+
+    taken = kafka("up", "--brokers", 1, "--name", "mine", "--dir", tmp_path / "two")
+    other = kafka("up", "--name", "other", "--dir", tmp_path / "one")
+    asked = kafka("status", "--name", "other", "--dir", tmp_path / "one")
+
+    assert f"a cluster called mine already, in {tmp_path / 'one'}; choose another" in taken.stderr
+    assert not (tmp_path / "two").exists()
+    for answer in (other, asked):
+        assert f"the cluster in {tmp_path / 'one'} is called mine, not other" in answer.stderr
+
+
+def test_nothing_is_left_of_a_name_whose_cluster_never_was_one(clusters, tmp_path, monkeypatch):
+    def fail(*_, **__):
+        raise ClusterError("no luck")
+
+    monkeypatch.setattr(Cluster, "up", fail)
+
+    assert kafka("up", "--name", "mine", "--dir", tmp_path / "one").exit_code == 1
+
+    assert [*clusters.iterdir()] == []
+    assert not (tmp_path / "one").exists()
 
 
 def test_nodes_that_do_not_run_or_are_not_there_are_named(clusters):

@@ -71,9 +71,17 @@ def test_a_cluster_that_does_not_run_is_refused_with_the_fix(
     answer = drill()
 
     assert answer.code == 1
-    assert answer.stderr == (
-        "headrace: node 1 of cluster default is stopped; headrace kafka up --name default\n"
-    )
+    assert answer.stderr == ("headrace: node 1 of cluster default is stopped; headrace kafka up\n")
+
+
+def test_the_fix_names_a_cluster_by_its_directory_where_it_has_no_name(
+    drill: Drill, tmp_path: Path
+) -> None:
+    Cluster.create(tmp_path / "a place")
+
+    answer = drill("--dir", tmp_path / "a place")
+
+    assert answer.stderr.endswith(f"is stopped; headrace kafka up --dir '{tmp_path}/a place'\n")
 
 
 def test_a_cluster_that_is_too_small_is_refused_with_the_fix(drill: Drill, tmp_path: Path) -> None:
@@ -113,7 +121,7 @@ def test_a_plot_without_matplotlib_is_refused_at_once(
     answer = drill("--plot", "drill.png")
 
     assert answer.code == 2
-    assert "pip install 'headrace[bench]'" in answer.stderr
+    assert "pip install '.[bench]'" in answer.stderr
 
 
 def test_the_options_are_the_plan(
@@ -160,7 +168,7 @@ def test_a_drill_prints_its_timeline_its_figures_and_its_verdict(
     assert answer.code == 0
     assert "leader killed (node 1)" in answer.lines
     assert "     +9.00 s  leader      node 2 leads partition 0 (was node 1)" in answer.lines
-    assert any(line.split()[-6:-2] == ["s", "12.0", "s", "9.00"] for line in answer.lines)
+    assert any(line.split()[-7:-2] == ["s", "12.0", "s", "10%", "9.00"] for line in answer.lines)
     assert "lost:            0" in answer.lines
     assert any(
         "missed 1,000,000 messages (100.0 MB, written at 50,000/s) and was back in the ISR after "

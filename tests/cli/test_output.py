@@ -51,6 +51,19 @@ def test_no_color_means_plain_on_a_terminal_too(monkeypatch: pytest.MonkeyPatch)
     assert output.help_style() is None
 
 
+@pytest.mark.parametrize("kind", ["dumb", "unknown", "DUMB"])
+def test_a_terminal_that_cannot_draw_gets_plain_text(
+    kind: str, monkeypatch: pytest.MonkeyPatch
+) -> None:
+    terminal = pretend_terminal(monkeypatch)
+    monkeypatch.setenv("TERM", kind)
+
+    print_table(("topic",), [("x",)])
+
+    assert terminal.getvalue() == "TOPIC\nx\n"
+    assert output.is_plain(terminal)
+
+
 @pytest.mark.parametrize(("error", "code"), [(CommandError, 1), (UsageError, 2)])
 def test_an_error_is_one_sentence_and_its_exit_code(
     error: type[CommandError], code: int, capsys: pytest.CaptureFixture[str]

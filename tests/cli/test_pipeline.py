@@ -117,6 +117,7 @@ def test_status_shows_runs_and_one_with_its_partitions(pipeline: Run, state_dir:
         (("run", "archive", "--topic", "t", "--to", "console:", "--option", "x"), 2, "NAME=VALUE"),
         (("run", "archive", "--topic", "t", "--to", "console:", "--option", "x=1"), 2, "option x"),
         (("run", "archive", "--topic", "t", "--to", "console:", "--conf", "=1"), 2, "--conf =1"),
+        (("run", "archive", "--topic", "t", "--to", "console:", "--conf", "x=\udcff"), 2, "UTF-8"),
         (
             ("run", "archive", "--topic", "t", "--to", "console:", "--trigger", "soon"),
             2,

@@ -4,8 +4,10 @@ import uuid
 
 import pytest
 from tests.cli.conftest import Answer, Run
+from tests.pipelines.running.stage import committed
 
 from headrace.cli.connection import Connection
+from headrace.pipelines.dead_letters.identity import topic_ids
 
 
 class Pipeline:
@@ -15,12 +17,31 @@ class Pipeline:
         self.run, self.connection, self.source = run, connection, source
         self.name = f"p-{uuid.uuid4().hex}"
         self.topic = f"{self.name}.dead-letters"
-        assert run("topics", "create", self.topic, "--partitions", 1).code == 0
-        while run("topics", "describe", self.topic).code:
+        self.make(self.topic)
+
+    def make(self, topic: str) -> None:
+        assert self.run("topics", "create", topic, "--partitions", 1).code == 0
+        while self.run("topics", "describe", topic).code:
             pass
 
+    def make_anew(self, topic: str) -> None:
+        """Delete a topic and make one of the same name."""
+        assert self.run("topics", "delete", topic, "--yes").code == 0
+        while self.run("topics", "describe", topic).code == 0:
+            pass
+        self.make(topic)
+
+    def id_of(self, topic: str) -> str:
+        return topic_ids(self.connection.admin(), [topic], 120)[topic]
+
     def add(
-        self, offset: int, value: bytes | None, reason: str = "not JSON", partition: int = 0
+        self,
+        offset: int,
+        value: bytes | None,
+        reason: str = "not JSON",
+        partition: int = 0,
+        timestamp_ms: int | None = None,
+        **more: str,
     ) -> None:
         ours = {
             "pipeline": self.name,
@@ -28,7 +49,8 @@ class Pipeline:
             "topic": self.source,
             "partition": str(partition),
             "offset": str(offset),
-            "timestamp": str(1_700_000_000_000 + offset),
+            "timestamp": str(timestamp_ms or 1_700_000_000_000 + offset),
+            **{name.replace("_", "-"): text for name, text in more.items()},
         }
         headers = [("own", b"\xff"), *((f"headrace.{key}", each) for key, each in ours.items())]
         producer = self.connection.producer()
@@ -61,6 +83,8 @@ def test_each_record_is_listed_once_with_its_reason(pipeline: Pipeline) -> None:
     assert first == {
         "pipeline": pipeline.name,
         "reason": "not UTF-8",
+        "cluster_id": None,
+        "topic_id": None,
         "topic": pipeline.source,
         "partition": 0,
         "offset": 7,
@@ -68,11 +92,23 @@ def test_each_record_is_listed_once_with_its_reason(pipeline: Pipeline) -> None:
         "key": "key",
         "value_base64": "/3s=",
         "headers": [{"key": "own", "value_base64": "/w=="}],
+        "cut": None,
         "letter": "0:0",
         "sent_again": False,
     }
     assert (second["offset"], second["value"], second["letter"]) == (8, None, "0:2")
     assert f"{pipeline.source}:0:7" in pipeline().stdout
+
+
+def test_a_record_of_any_timestamp_is_listed(pipeline: Pipeline) -> None:
+    for offset, timestamp_ms in enumerate((2**62, -5, -1)):
+        pipeline.add(offset, b"x", timestamp_ms=timestamp_ms)
+
+    answer = pipeline()
+
+    assert (answer.code, answer.stderr) == (0, "")
+    assert "@4611686018427387904" in answer.stdout
+    assert "@-5" in answer.stdout
 
 
 def test_letters_are_found_by_reason_place_and_count(pipeline: Pipeline) -> None:
@@ -127,6 +163,93 @@ def test_those_sent_out_of_turn_are_not_sent_with_the_rest(pipeline: Pipeline) -
     assert pipeline("--resubmit", "--all", "--yes").lines == [
         f"sent 3 dead letters to {pipeline.source}"
     ]
+
+
+def test_letters_of_a_topic_made_anew_are_not_hidden_behind_those_of_the_old(
+    pipeline: Pipeline,
+) -> None:
+    pipeline.add(0, b"old", topic_id=pipeline.id_of(pipeline.source))
+    assert pipeline("--resubmit", "--yes").code == 0
+    pipeline.make_anew(pipeline.source)
+    pipeline.add(0, b"new", topic_id=pipeline.id_of(pipeline.source))
+
+    listed = pipeline("--json").objects
+    answer = pipeline("--resubmit", "--yes")
+
+    assert [(each["value"], each["sent_again"]) for each in listed] == [
+        ("old", True),
+        ("new", False),
+    ]
+    assert (answer.lines, answer.stderr) == ([f"sent 1 dead letter to {pipeline.source}"], "")
+    assert [each["value"] for each in pipeline.arrived()] == ["new"]  # type: ignore[index]
+
+
+def test_a_letter_for_a_topic_that_was_made_anew_meanwhile_is_sent_with_a_word(
+    pipeline: Pipeline,
+) -> None:
+    pipeline.add(0, b"old", topic_id=pipeline.id_of(pipeline.source))
+    pipeline.add(1, b"elsewhere", cluster_id="another")
+    pipeline.make_anew(pipeline.source)
+
+    answer = pipeline("--resubmit", "--yes")
+
+    assert answer.code == 0
+    assert answer.stderr.splitlines() == [
+        f"headrace: 1 dead letter of topic {pipeline.source} came from another cluster than this "
+        "one",
+        f"headrace: 1 dead letter came from a topic {pipeline.source} that was deleted and made "
+        "again since",
+    ]
+
+
+def test_letters_of_a_dead_letter_topic_made_anew_were_not_sent(pipeline: Pipeline) -> None:
+    pipeline.add(0, b"first")
+    assert pipeline("--resubmit", "--yes").code == 0
+    group = f"{pipeline.name}.dead-letters"
+    noted = committed(pipeline.connection.bus(), group, pipeline.topic)
+    pipeline.make_anew(pipeline.topic)
+    pipeline.add(0, b"second")
+    # As if the group had kept its position, which some brokers do.
+    commit(pipeline.connection, group, pipeline.topic, noted[0], "topic the-old-one; ")
+
+    listed = pipeline("--json").objects
+    answer = pipeline("--resubmit", "--yes")
+
+    assert [each["sent_again"] for each in listed] == [False]
+    assert answer.lines == [f"sent 1 dead letter to {pipeline.source}"]
+    assert [each["sent_again"] for each in pipeline("--json").objects] == [True]
+
+
+def commit(connection: Connection, group: str, topic: str, offset: int, metadata: str) -> None:
+    from confluent_kafka import TopicPartition
+
+    consumer = connection.consumer({"group.id": group})
+    place = TopicPartition(topic, 0, offset, metadata)
+    consumer.commit(offsets=[place], asynchronous=False)
+    consumer.close()
+
+
+def test_a_letter_that_was_cut_is_not_sent_and_the_record_is_named(
+    pipeline: Pipeline, connection: Connection
+) -> None:
+    producer = connection.producer()
+    producer.produce(pipeline.source, b"{" * 100, partition=0)
+    assert producer.flush(120) == 0
+    pipeline.add(0, b"{{{", cut="value cut at 3 of 100 bytes", value_size="100")
+    pipeline.add(7, b"{{{", cut="value cut at 3 of 100 bytes", value_size="100")
+    pipeline.add(1, b"whole")
+
+    answer = pipeline("--resubmit", "--yes")
+    gone = pipeline("--resubmit", "--yes", "--offset", "0:1")
+
+    assert (answer.code, answer.lines) == (1, [f"sent 1 dead letter to {pipeline.source}"])
+    assert answer.stderr.strip() == (
+        "headrace: 2 dead letters not sent: cut when written, so not what the record was, such as "
+        f"{pipeline.source}:0:0; the record itself is still there: headrace consume "
+        f"{pipeline.source} --partition 0 --from 0 --count 1"
+    )
+    assert gone.stderr.strip().endswith("; the record itself is no longer on its topic")
+    assert pipeline("--json").objects[0]["cut"] == "value cut at 3 of 100 bytes"
 
 
 def test_they_may_be_sent_elsewhere(pipeline: Pipeline, run: Run) -> None:
@@ -192,6 +315,7 @@ def test_a_pipeline_without_dead_letters_is_no_failure(run: Run) -> None:
         (("p", "--summary", "--resubmit"), "do not go together"),
         (("p", "--offset", "x"), "--offset x: write PARTITION:OFFSET"),
         (("p", "--since", "x"), "'x' is no position"),
+        (("p", "--since", "@99999999999999999999"), "times are in the years 1970 to 9999"),
     ],
 )
 def test_a_wrong_command_line_says_what_is_wrong(

@@ -11,9 +11,16 @@ import psutil
 import pytest
 from tests.pipelines.running.stage import committed, wait_until
 
+from headrace.cli import EXIT_INTERRUPTED
 from headrace.cli.connection import Connection
-from headrace.cli.output import EXIT_INTERRUPTED
-from headrace.pipelines.running.run_state import DIED, RUNNING, STOPPED, read_run, stop_run
+from headrace.pipelines.running.run_state import (
+    DIED,
+    FAILED,
+    RUNNING,
+    STOPPED,
+    read_run,
+    stop_run,
+)
 from headrace.testing import RunningBroker, running_broker
 
 pytestmark = [pytest.mark.spark, pytest.mark.slow, pytest.mark.timeout(1800)]
@@ -38,12 +45,13 @@ def broker() -> Iterator[RunningBroker]:
 class Process:
     """One `headrace pipeline run archive`."""
 
-    def __init__(self, bootstrap: str, directory: Path) -> None:
+    def __init__(self, bootstrap: str, directory: Path, *more: str) -> None:
         self.directory = directory
         self._popen = subprocess.Popen(
             [
                 *(sys.executable, "-m", "headrace", "pipeline", "run", "archive"),
                 *("--topic", "orders", "--to", "console:", "--bootstrap", bootstrap),
+                *more,
             ],
             stdout=subprocess.PIPE,
             stderr=subprocess.PIPE,
@@ -127,3 +135,19 @@ def test_a_run_whose_java_dies_says_so_and_ends(process: Process) -> None:
     assert code == 1
     assert b"Traceback" not in stderr
     assert stderr.strip().splitlines()[-1].startswith(b"headrace: ")
+
+
+def test_what_java_refuses_within_a_batch_is_a_sentence_and_the_run_has_failed(
+    broker: RunningBroker, tmp_path: Path
+) -> None:
+    conf = "spark.sql.shuffle.partitions=many"
+
+    code, _, stderr = Process(broker.bootstrap, tmp_path, "--conf", conf).end()
+
+    assert code == 2, stderr
+    assert b"Traceback" not in stderr
+    assert b"the value 'many' in the config" in stderr.splitlines()[-1]
+    status = read_run(tmp_path, "archive")
+    assert status is not None
+    assert status.state == FAILED
+    assert "the value 'many'" in (status.message or "")

@@ -40,3 +40,32 @@ def test_a_position_is_read(text: str, position: Position) -> None:
 def test_what_is_no_position_is_refused_with_all_that_is(text: str) -> None:
     with pytest.raises(UsageError, match="oldest, latest, an offset"):
         parse_position(text, NOW_MS)
+
+
+@pytest.mark.parametrize(
+    ("text", "sentence"),
+    [
+        ("@99999999999999999999", "times are in the years 1970 to 9999"),
+        ("@253402300800000", "times are in the years 1970 to 9999"),
+        ("9999-12-31T23:59:59-05:00", "times are in the years 1970 to 9999"),
+        ("0001-01-01T00:00+05:00", "times are in the years 1970 to 9999"),
+        ("1969-12-31", "times are in the years 1970 to 9999"),
+        ("-9999999w", "times are in the years 1970 to 9999"),
+        ("-99999999999999999999d", "times are in the years 1970 to 9999"),
+        ("9223372036854775808", "no offset is beyond 9223372036854775807"),
+        ("+9223372036854775808", "no offset is beyond 9223372036854775807"),
+        ("-9223372036854775808", "no offset is beyond 9223372036854775807"),
+        ("9" * 5000, f"'{'9' * 60}…' is no position; write oldest"),
+        (f"-{'9' * 400}d", "…' is no position; write oldest"),
+        ("10000-01-01", "write oldest"),
+    ],
+)
+def test_a_number_beyond_all_bounds_is_refused_with_the_bound(text: str, sentence: str) -> None:
+    with pytest.raises(UsageError) as raised:
+        parse_position(text, NOW_MS)
+    assert sentence in str(raised.value)
+
+
+@pytest.mark.parametrize("text", ["@0", "@253402300799999", "9999-12-31T23:59:59.999Z"])
+def test_the_first_and_the_last_time_are_positions(text: str) -> None:
+    assert parse_position(text, NOW_MS).kind is Kind.TIME

@@ -6,18 +6,25 @@ import subprocess
 import sys
 from collections.abc import Iterator
 from contextlib import contextmanager
-from datetime import datetime
 from decimal import Decimal
 from pathlib import Path
 from typing import TYPE_CHECKING, Any
 
 import pytest
 from confluent_kafka import Producer
+from confluent_kafka.cimpl import NewTopic
 from typer.testing import CliRunner, Result
 
 from headrace.cli import sql
 from headrace.cli.app import app
-from headrace.cli.sql_output import print_csv, print_json_lines, print_pretty, unique_names
+from headrace.cli.connection import admin_types
+from headrace.cli.sql_output import (
+    print_csv,
+    print_json_lines,
+    print_pretty,
+    unique_names,
+    with_times_as_text,
+)
 from headrace.testing import running_broker
 
 if TYPE_CHECKING:
@@ -125,6 +132,7 @@ def test_a_mistake_is_one_sentence(ask: Any, words: list[str], code: int, compla
         (["select 1", "--json", "--csv"], "not both"),
         (["select 1", "--schema", "orders"], "--schema orders: write TOPIC=DDL"),
         (["select 1", "--conf", "x"], "--conf x: write NAME=VALUE"),
+        (["select 1", "--conf", "x=\udcff"], "--conf x: write its name and value in UTF-8"),
     ],
 )
 def test_wrong_usage_is_told_before_spark_starts(words: list[str], complaint: str) -> None:
@@ -151,15 +159,12 @@ def test_every_type_has_a_text(capsys: pytest.CaptureFixture[str]) -> None:
     from pyspark.sql.types import StructType
 
     schema = StructType.fromDDL(
-        "b binary, d decimal(5,2), n double, at timestamp, local timestamp_ntz, "
-        "m map<string, struct<x: boolean>>, null_ int"
+        "b binary, d decimal(5,2), n double, m map<string, struct<x: boolean>>, null_ int"
     )
     row = (
         bytearray(b"\x00\xff"),
         Decimal("1.50"),
         float("nan"),
-        datetime.fromtimestamp(0),  # as pyspark gives it: in the machine's zone
-        datetime(2026, 11, 16),
         {"k": (True,)},
         None,
     )
@@ -173,13 +178,60 @@ def test_every_type_has_a_text(capsys: pytest.CaptureFixture[str]) -> None:
         "b": "0x00FF",
         "d": "1.50",
         "n": "nan",
-        "at": "1970-01-01T00:00:00Z",
-        "local": "2026-11-16T00:00:00",
         "m": {"k": {"x": True}},
         "null_": None,
     }
-    assert lines[2].startswith("0x00FF,1.50,nan,1970-01-01T00:00:00Z,2026-11-16T00:00:00,")
+    assert lines[2].startswith("0x00FF,1.50,nan,")
     assert lines[4].endswith("-")
+
+
+@pytest.mark.spark
+def test_times_are_shown_in_utc_whatever_their_year_and_wherever_they_are(
+    spark: "SparkSession", capsys: pytest.CaptureFixture[str]
+) -> None:
+    frame = spark.sql(
+        "select at, at as at, timestamp'2026-11-16 08:00:00.25Z' as part, "
+        "timestamp_ntz'2026-11-16 08:00' as local, date'10000-01-01' as day, 1 as n, "
+        "named_struct('at', at, 'none', cast(null as timestamp)) as st, "
+        "cast(null as struct<at: timestamp>) as no_st, array(at, null) as list, "
+        "map(date'2026-01-01', at) as m from values (timestamp_millis(253402300800000)) as t(at)"
+    )
+
+    texts = with_times_as_text(frame)
+    print_json_lines(texts.schema, texts.collect())
+
+    beyond = "+10000-01-01T00:00:00Z"
+    assert json.loads(capsys.readouterr().out) == {
+        "at": beyond,
+        "at_2": beyond,
+        "part": "2026-11-16T08:00:00.250000Z",
+        "local": "2026-11-16T08:00:00",
+        "day": "+10000-01-01",
+        "n": 1,
+        "st": {"at": beyond, "none": None},
+        "no_st": None,
+        "list": [beyond, None],
+        "m": {"2026-01-01": beyond},
+    }
+
+
+@pytest.mark.spark
+def test_records_of_any_timestamp_are_read_as_far_as_spark_counts(ask: Any, bootstrap: str) -> None:
+    settings = {"message.timestamp.after.max.ms": str(2**63 - 1)}
+    admin = admin_types().AdminClient({"bootstrap.servers": bootstrap})
+    admin.create_topics([NewTopic("odd", 1, 1, config=settings)])["odd"].result(120)
+    producer = Producer({"bootstrap.servers": bootstrap})
+    for timestamp in (-5, 253_402_300_800_000, 2**62):
+        producer.produce("odd", b"{}", timestamp=timestamp)
+    assert producer.flush(120) == 0
+
+    read = ask("select timestamp from odd where offset < 2 order by offset", "--csv")
+    beyond = ask("select timestamp from odd")
+
+    lines = ["timestamp", "1969-12-31T23:59:59.995000Z", "+10000-01-01T00:00:00Z"]
+    assert read.stdout.splitlines() == lines
+    assert beyond.exit_code == 1
+    assert "odd has a record at offset 2 with the timestamp 4611686018427387904" in beyond.stderr
 
 
 @pytest.mark.slow

@@ -29,7 +29,7 @@ def test_letters_are_counted_by_reason_and_shown_with_an_example():
         producer.flush(120)
         letters = all_letters(broker.bootstrap, "dead")
 
-    assert sorted(letter.offset for letter in letters) == [1, 2, 3]
+    assert sorted(letter.source.offset for letter in letters) == [1, 2, 3]
     assert [len(alike) for alike in by_reason(letters).values()] == [2, 1]
     out = io.StringIO()
     Console(file=out, width=140).print(reasons_table(letters))

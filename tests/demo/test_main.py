@@ -1,5 +1,7 @@
 import os
+import re
 import shlex
+import shutil
 import signal
 import subprocess
 import sys
@@ -12,6 +14,7 @@ import pytest
 from headrace.demo import __main__ as command
 from headrace.demo.comparison import DifferenceError
 from headrace.demo.story import Story
+from headrace.testing import broker_process
 
 
 @pytest.fixture
@@ -24,36 +27,59 @@ def temporary(tmp_path: Path, monkeypatch: pytest.MonkeyPatch) -> Path:
     return directory
 
 
-def test_answers_that_differ_fail_the_demo_and_leave_its_directory(temporary, monkeypatch, capsys):
+def test_answers_that_differ_fail_the_demo_and_leave_its_directory(
+    temporary, tmp_path, monkeypatch, capsys
+):
     def differ(story: Story) -> None:
         raise DifferenceError("records: the answers differ: topic 2, lake 3")
 
     monkeypatch.setattr(Story, "tell", differ)
 
-    assert command.main([]) == 1
+    assert command.main(["--plot", str(tmp_path / "rates.png")]) == 1
     said = capsys.readouterr().err
     assert "topic 2, lake 3" in said
     (left,) = temporary.iterdir()
     assert str(left) in said
 
 
-@pytest.mark.parametrize(("error", "code"), [(None, 0), (KeyboardInterrupt(), 130)])
-def test_the_demo_leaves_nothing_when_it_ends_well_or_by_ctrl_c(
-    temporary, monkeypatch, error, code
-):
+def test_the_demo_leaves_nothing_when_it_ends_by_ctrl_c(temporary, tmp_path, monkeypatch):
     def end(story: Story) -> None:
-        if error is not None:
-            raise error
+        raise KeyboardInterrupt
 
     monkeypatch.setattr(Story, "tell", end)
 
-    assert command.main([]) == code
+    assert command.main(["--plot", str(tmp_path / "rates.png")]) == 130
     assert list(temporary.iterdir()) == []
+
+
+def test_a_demo_that_ended_well_keeps_its_data_with_the_results_and_knows_how_long_it_took(
+    temporary, tmp_path, monkeypatch, capsys
+):
+    results = tmp_path / "results"
+
+    def leave(story: Story) -> None:
+        (directory,) = temporary.iterdir()
+        for name in ("broker", "lake", "state"):
+            (directory / name).mkdir()
+        (directory / "readings.db").touch()
+
+    monkeypatch.setattr(Story, "tell", leave)
+
+    codes = [command.main(["--plot", str(results / "rates.png")]) for _ in range(2)]
+
+    said = capsys.readouterr().out
+    assert codes == [0, 0]
+    assert list(temporary.iterdir()) == []
+    kept = {path.name for path in (results / "data").iterdir()}
+    assert kept == {"broker", "lake", "readings.db"}
+    assert f"serve --data-dir {results}/data/broker" in said
+    assert re.search(r"^this takes about [\d.]+ (s|minutes?) on this machine", said)
+    assert "the last time it took 0 s on this machine" in said
 
 
 def demo(tmp_path: Path, *arguments: str) -> subprocess.Popen[str]:
     words = [sys.executable, "-m", "headrace.demo", "--seconds", "5", "--rate", "400"]
-    plot = str(tmp_path / "rates.png")
+    plot = str(tmp_path / "results" / "rates.png")
     return subprocess.Popen(
         [*words, "--plot", plot, *arguments],
         stdout=subprocess.PIPE,
@@ -73,6 +99,13 @@ def lines_until(running: subprocess.Popen[str], words: str) -> list[str]:
         if words in line:
             return lines
     raise AssertionError("".join(lines))
+
+
+def commands_in(text: str) -> list[list[str]]:
+    """The commands it names for the user, those of its own pipelines too."""
+    lines = [line for line in text.splitlines() if line.startswith("  ")]
+    commands = [shlex.split(line) for line in lines if "headrace " in line or "sqlite3 " in line]
+    return [words for words in commands if shutil.which(words[0])]
 
 
 def interrupt(running: subprocess.Popen[str]) -> str:
@@ -95,8 +128,15 @@ def test_the_whole_demo_ends_by_itself_with_equal_counts_and_a_picture(temporary
     assert "every answer is the same everywhere" in said
     assert "not JSON" in said
     assert "\x1b[" not in said
-    assert (tmp_path / "rates.png").read_bytes().startswith(b"\x89PNG")
+    assert (tmp_path / "results" / "rates.png").read_bytes().startswith(b"\x89PNG")
     assert list(temporary.iterdir()) == []
+    with broker_process(tmp_path / "results" / "data" / "broker") as broker:
+        environment = {**os.environ, "HEADRACE_BOOTSTRAP": broker.bootstrap}
+        for line in commands_in(said.partition("are kept in")[2]):
+            if line[1] != "serve":
+                looked = subprocess.run(line, capture_output=True, text=True, env=environment)
+                assert looked.returncode == 0, (line, looked.stderr)
+                assert looked.stdout
 
 
 @pytest.mark.slow
@@ -117,13 +157,13 @@ def test_ctrl_c_while_the_feed_runs_ends_everything(temporary, tmp_path):
 def test_a_kept_demo_can_be_looked_at_with_the_commands_it_names(temporary, tmp_path):
     with demo(tmp_path, "--keep") as running:
         said = lines_until(running, "Ctrl-C ends it")
-        commands = [shlex.split(line) for line in said if line.startswith("  headrace ")]
+        commands = commands_in("".join(said))
         looks = [words for words in commands if words[1:3] != ["pipeline", "run"]]
         answers = {}
         for words in looks:
             if words[1] not in ("top",):
                 answers[shlex.join(words[1:3])] = subprocess.run(
-                    [sys.executable, "-m", *words], capture_output=True, text=True, timeout=200
+                    words, capture_output=True, text=True, timeout=200
                 )
         rest = interrupt(running)
 

@@ -44,6 +44,17 @@ def test_elsewhere_than_on_a_terminal_lines_come_now_and_then(watcher):
     assert out.getvalue().count("\n") == 1
 
 
+def test_a_terminal_that_cannot_draw_gets_lines(watcher):
+    out = io.StringIO()
+    console = Console(file=out, force_terminal=True, width=120, _environ={"TERM": "dumb"})
+
+    with view(console, watcher) as show:
+        show("the feed runs")
+        shown_meanwhile = out.getvalue()
+
+    assert "the feed runs" in shown_meanwhile
+
+
 def test_the_plot_is_a_picture(watcher, tmp_path):
     path = tmp_path / "new" / "rates.png"
 

@@ -13,7 +13,7 @@ import pytest
 from confluent_kafka import KafkaError, Message, Producer
 from kio.schema.errors import ErrorCode
 
-from headrace.testing import BrokerProcess, broker_process
+from headrace.testing import BrokerProcess, broker_process, janitor
 
 MIB = 1024 * 1024
 TOPIC = "full"
@@ -32,7 +32,8 @@ def mounted(*arguments: object, at: Path) -> Iterator[Path]:
     if done.returncode:
         pytest.skip(f"cannot mount: {done.stderr.strip()}")
     try:
-        yield at
+        with janitor.entrusted("mount", at):
+            yield at
     finally:
         if run("umount", at).returncode:
             run("umount", "--lazy", at)

@@ -6,6 +6,7 @@ import pytest
 
 from headrace.errors import ClusterError, EngineError, JarError, NodeError
 from headrace.kafka import cluster as cluster_module
+from headrace.kafka import locks
 from headrace.kafka.cluster import Cluster, Progress, running_cluster
 from headrace.kafka.layout import choose_ports
 
@@ -74,9 +75,125 @@ def test_two_commands_do_not_change_a_cluster_at_once(tmp_path, without_java):
     fcntl.flock(lock, fcntl.LOCK_EX)
 
     for change in (cluster.up, cluster.down, cluster.destroy):
-        with pytest.raises(ClusterError, match="another command is changing cluster default"):
+        with pytest.raises(ClusterError, match="another command is at work on cluster default"):
             change()
     os.close(lock)
+
+
+def removed_by_another(directory):
+    """A cluster as a command has opened it, when another has destroyed it since."""
+    cluster = Cluster.create(directory, "mine", brokers=1)
+    Cluster.open(directory).destroy()
+    return cluster
+
+
+def start_one(cluster):
+    cluster.node(1).start()
+
+
+def in_use(cluster):
+    with cluster.in_use():
+        pass
+
+
+@pytest.mark.parametrize("act", [Cluster.up, Cluster.down, Cluster.destroy, start_one, in_use])
+@pytest.mark.parametrize("is_directory_left", [True, False])
+def test_nothing_is_done_to_a_cluster_that_another_command_has_removed(
+    tmp_path, without_java, act, is_directory_left
+):
+    cluster = removed_by_another(tmp_path / "c")
+    if is_directory_left:
+        cluster.directory.mkdir()
+
+    with pytest.raises(ClusterError, match=r"cluster mine in .* was removed by another command"):
+        act(cluster)
+
+    assert cluster.directory.exists() == is_directory_left
+    assert not is_directory_left or [*cluster.directory.iterdir()] == []
+
+
+def test_a_new_cluster_in_the_place_of_a_removed_one_is_not_taken_for_it(tmp_path, without_java):
+    cluster = removed_by_another(tmp_path / "c")
+    Cluster.create(tmp_path / "c", "mine", brokers=1)
+
+    with pytest.raises(ClusterError, match="was removed by another command"):
+        cluster.node(1).start()
+
+    assert not cluster.node(1).directory.exists()
+
+
+def test_a_cluster_that_is_removed_while_a_command_waits_for_its_lock_is_gone_for_it(
+    tmp_path, without_java, monkeypatch
+):
+    cluster = Cluster.create(tmp_path / "c", "mine", brokers=1)
+    (tmp_path / "c" / "notes.txt").write_text("mine")  # the directory stays
+    take = locks.take
+
+    def destroy_first(path, kind=locks.EXCLUSIVE):
+        monkeypatch.setattr(locks, "take", take)
+        Cluster.open(tmp_path / "c").destroy()
+        return take(path, kind)
+
+    monkeypatch.setattr(locks, "take", destroy_first)
+
+    with pytest.raises(ClusterError, match="was removed by another command"):
+        cluster.up()
+
+    assert [path.name for path in (tmp_path / "c").iterdir()] == ["notes.txt"]
+
+
+def test_a_cluster_in_use_is_not_changed_as_a_whole_but_its_nodes_may_start(tmp_path, without_java):
+    cluster = Cluster.create(tmp_path, brokers=1)
+
+    with Cluster.open(tmp_path).in_use(), cluster.in_use():
+        for change in (Cluster.up, Cluster.down, Cluster.destroy):
+            with pytest.raises(ClusterError, match="another command is at work on cluster default"):
+                change(Cluster.open(tmp_path))
+
+    cluster.destroy()
+
+
+def test_of_two_commands_that_make_a_cluster_one_does(tmp_path, monkeypatch):
+    """Both have seen an empty directory; only one layout may be written into it."""
+    write, refusals = cluster_module.layouts.write, list[str]()
+
+    def write_while_another_tries(layout, directory):
+        with pytest.raises(ClusterError) as caught:
+            Cluster.create(tmp_path / "c", "second", brokers=1)
+        refusals.append(str(caught.value))
+        write(layout, directory)
+
+    monkeypatch.setattr(cluster_module.layouts, "write", write_while_another_tries)
+    Cluster.create(tmp_path / "c", "first", brokers=1)
+
+    assert refusals == [f"another command is making a cluster in {tmp_path / 'c'}; wait for it"]
+    assert Cluster.open(tmp_path / "c").name == "first"
+
+
+def test_a_directory_that_java_cannot_open_is_refused(tmp_path):
+    with pytest.raises(ClusterError, match="is not UTF-8, and Java would not find it"):
+        Cluster.create(tmp_path / os.fsdecode(b"d\xe4t\xe4"), brokers=1)
+
+    assert [*tmp_path.iterdir()] == []
+
+
+@pytest.mark.java
+@pytest.mark.timeout(1800)
+def test_a_path_of_any_letters_holds_all_that_its_cluster_writes(tmp_path, monkeypatch):
+    # Also where the locale knows ASCII only, as in many containers.
+    monkeypatch.setenv("LC_ALL", "POSIX")
+    directory = tmp_path / " dätä,日本 😀 #=:$%i\\u" / "c"
+
+    with running_cluster(directory, brokers=1) as cluster:
+        node = cluster.node(1)
+        cluster.down()
+        cluster.up()
+
+        assert (node.data_directory / "__cluster_metadata-0").is_dir()
+        assert b"Kafka Server started" in node.log_file.read_bytes()
+        assert {path.name for path in node.directory.iterdir()} >= {"data", "kafka.log"}
+    assert [path.name for path in tmp_path.iterdir()] == [directory.parent.name]
+    assert [*directory.parent.iterdir()] == []
 
 
 def test_a_taken_port_is_found_before_java_starts(tmp_path, without_java):

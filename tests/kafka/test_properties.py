@@ -1,16 +1,18 @@
+import tempfile
 from pathlib import Path
 
 import pytest
+from hypothesis import example, given
+from hypothesis import strategies as st
 
 from headrace.kafka.layout import plan
 from headrace.kafka.properties import node_properties, write_properties
-
-DATA = Path("/data")
+from headrace.settings.sources import parse_properties
 
 
 def properties_of(node_id, **options):
     layout = plan("c", **options)
-    return node_properties(layout, layout.nodes[node_id - 1], DATA), layout
+    return node_properties(layout, layout.nodes[node_id - 1], "data"), layout
 
 
 def test_a_combined_node_listens_for_clients_and_controllers():
@@ -60,7 +62,25 @@ def test_topic_defaults_and_settings_reach_the_controllers_too():
         assert properties["min.insync.replicas"] == "1"
 
 
-def test_a_backslash_survives_javas_way_of_reading(tmp_path):
-    write_properties({"a": "x\\y", "b": "1"}, tmp_path / "p")
+def test_what_java_would_misread_is_escaped(tmp_path):
+    properties = {"a": "x\\y", "b": "  é😀\n#=:", "c d=": "", "#e": "ends here "}
 
-    assert (tmp_path / "p").read_text() == "a=x\\\\y\nb=1\n"
+    write_properties(properties, tmp_path / "p")
+
+    assert (tmp_path / "p").read_bytes().decode("ascii") == (
+        "a=x\\\\y\nb=\\  \\u00e9\\ud83d\\ude00\\n#=:\nc\\ d\\==\n\\#e=ends here \n"
+    )
+
+
+names = st.text(st.characters(codec="utf-8"), min_size=1)
+
+
+@given(st.dictionaries(names, st.text(st.characters(codec="utf-8"))))
+@example({"!": "\t\x00\x7f\x85\u2028"})
+def test_every_text_comes_back_as_it_was_written(properties):
+    with tempfile.TemporaryDirectory() as directory:
+        path = Path(directory) / "p"
+        write_properties(properties, path)
+        text = path.read_bytes().decode("latin-1")  # as Java decodes it
+
+    assert {name: value for name, value, _ in parse_properties(text, "p")} == properties

@@ -12,7 +12,7 @@ from confluent_kafka.admin import AdminClient
 from confluent_kafka.cimpl import NewTopic
 
 from headrace.mirror.end import End
-from headrace.mirror.listener import Progress
+from headrace.mirror.listener import FOLLOWING, Progress
 from headrace.mirror.mirror import Mirror
 from headrace.mirror.options import Options
 from headrace.mirror.summary import Summary
@@ -202,6 +202,40 @@ class Mirroring:
 
     def back(self) -> "Mirroring":
         return Mirroring(self.target, self.source, self.state_dir)
+
+
+def make_anew(bus: Bus, topic: str, count: int, first: int = 1_000_000) -> None:
+    bus.delete(topic)
+    bus.create(topic)
+    bus.numbers(topic, count, first)
+
+
+def numbers(bus: Bus, topic: str) -> list[int]:
+    return [int(each.value or b"") for each in bus.records(topic)]
+
+
+def during(
+    mirroring: Mirroring, *steps: tuple[Callable[[Progress], bool], Callable[[], None]]
+) -> None:
+    """Do these things one after the other, each when it is time for it."""
+    pending = list(steps)
+
+    def look(progress: Progress) -> None:
+        if pending and pending[0][0](progress):
+            pending.pop(0)[1]()
+
+    mirroring.told.on_progress = look
+
+
+def is_following(progress: Progress) -> bool:
+    return progress.phase == FOLLOWING
+
+
+def has_caught_up(mirroring: Mirroring, topic: str) -> Callable[[Progress], bool]:
+    """Whether what was there at the start is copied, checked and noted."""
+    return lambda progress: (
+        is_following(progress) and "cleanup.policy" not in mirroring.target.configs(topic)
+    )
 
 
 @pytest.fixture(scope="module")

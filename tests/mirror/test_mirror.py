@@ -246,6 +246,23 @@ def test_another_writer_between_two_runs_is_noticed(mirroring: Mirroring, topic:
         mirroring.run(topics=topic)
 
 
+def test_a_position_that_is_left_at_the_target_is_reported_as_it_is(
+    mirroring: Mirroring, topic: str
+) -> None:
+    mirroring.source.create(topic)
+    mirroring.source.numbers(topic, 30)
+    mirroring.source.commit(topic, {(topic, 0): 25})
+    mirroring.run(topics=topic, groups=topic)
+    mirroring.source.commit(topic, {(topic, 0): 10})
+
+    (move,) = mirroring.run(topics=topic, groups=topic).groups
+
+    assert (move.source, move.target) == (10, 25)
+    assert any(
+        "stands at 25" in note and "--rewind-groups" in note for note in mirroring.told.notes
+    )
+
+
 def test_another_writer_during_a_run_is_noticed(mirroring: Mirroring, topic: str) -> None:
     mirroring.source.create(topic)
     mirroring.source.numbers(topic, 5000)
@@ -260,28 +277,6 @@ def test_another_writer_during_a_run_is_noticed(mirroring: Mirroring, topic: str
 
     with pytest.raises(MirrorError, match="somebody else wrote to the target"):
         mirroring.run(topics=topic)
-
-
-def test_a_topic_made_anew_at_the_source_is_refused(mirroring: Mirroring, topic: str) -> None:
-    mirroring.source.create(topic)
-    mirroring.source.numbers(topic, 5)
-    mirroring.run(topics=topic)
-    mirroring.source.delete(topic)
-    mirroring.source.create(topic)
-
-    with pytest.raises(MirrorRefusedError, match="deleted at the source and made anew"):
-        mirroring.run(topics=topic)
-
-
-def test_a_topic_deleted_at_the_target_is_copied_again(mirroring: Mirroring, topic: str) -> None:
-    mirroring.source.create(topic)
-    mirroring.source.numbers(topic, 5)
-    mirroring.run(topics=topic)
-    mirroring.target.delete(topic)
-
-    mirroring.run(topics=topic)
-
-    assert mirroring.target.records(topic) == mirroring.source.records(topic)
 
 
 def test_a_topic_belongs_to_the_mirror_of_its_name(mirroring: Mirroring, topic: str) -> None:

@@ -49,9 +49,11 @@ def test_a_topic_with_its_note_is_gone_on_with() -> None:
         TARGET,
         {"A": NOTE},
         source_id="A",
+        target_id="T",
         name="mirror",
         chain=("A",),
         is_target_empty=False,
+        is_anew=False,
     )
 
     assert plan.action == RESUME
@@ -63,7 +65,7 @@ def test_a_topic_with_its_note_is_gone_on_with() -> None:
         ("B", "mirror", TARGET, "the mirror of another cluster"),
         ("A", "other", TARGET, "--name mirror"),
         ("A", "mirror", TARGET._replace(partition_count=4), "3 partitions at the source and 4"),
-        ("A", "mirror", TARGET._replace(topic_id="anew"), "no mirror has written"),
+        ("A", "mirror", TARGET._replace(topic_id="anew"), "at the target and made anew"),
     ],
 )
 def test_a_topic_of_another_use_is_refused(
@@ -75,9 +77,11 @@ def test_a_topic_of_another_use_is_refused(
             target,
             {"A": NOTE},
             source_id=source_id,
+            target_id="T",
             name=name,
             chain=("A",),
             is_target_empty=False,
+            is_anew=False,
         )
 
 

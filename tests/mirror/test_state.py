@@ -2,6 +2,8 @@ import pytest
 
 from headrace.errors import MirrorError
 from headrace.mirror.batch_size import BatchSize
+from headrace.mirror.end import End
+from headrace.mirror.listener import Silence
 from headrace.mirror.offset_map import Pair
 from headrace.mirror.state import (
     DONE,
@@ -16,6 +18,8 @@ from headrace.mirror.state import (
     encode_key,
     encode_row,
 )
+from headrace.mirror.state_topic import StateTopic
+from headrace.model import TopicPartition
 
 
 @pytest.mark.parametrize(
@@ -26,8 +30,12 @@ from headrace.mirror.state import (
             Row(7, Checkpoint(9, 5, 4294967295, False, Verified(3, 1), (Pair(4, 0), Pair(9, 5)))),
         ),
         (
+            CheckpointKey("A", "orders", 2),
+            Row(8, Checkpoint(9, 5, 1, True, Verified(3, 1, False), (Pair(4, 0),), "s", "t")),
+        ),
+        (
             NoteKey("A", "orders"),
-            Row(1, TopicNote("mirror", "s", "t", ("A", "B"), DONE, {"retention.ms": "-1"})),
+            Row(1, TopicNote("mirror", "s", "t", ("A", "B"), DONE, {"retention.ms": "-1"}, "T")),
         ),
     ],
 )
@@ -41,6 +49,24 @@ def test_what_is_written_is_what_is_read(key: Key, row: Row) -> None:
 def test_a_foreign_record_is_named(key: bytes, value: bytes) -> None:
     with pytest.raises(MirrorError, match="was not written by this version"):
         decode(key, value)
+
+
+def test_a_checkpoint_of_a_topic_that_had_the_name_before_is_not_gone_on_from() -> None:
+    state = StateTopic(End("--to", {}, listener=Silence()))
+    note = TopicNote("mirror", "s", "t", ("A",), DONE, {})
+    old = Checkpoint(9, 5, 1, True, Verified(), (Pair(4, 0),), "s", "t")
+    place = TopicPartition("orders", 2)
+
+    def found(note: TopicNote, checkpoint: Checkpoint) -> Checkpoint | None:
+        state.remember(NoteKey("A", "orders"), note)
+        state.remember(CheckpointKey("A", "orders", 2), checkpoint)
+        return state.checkpoint("A", place)
+
+    assert found(note, old) == old
+    assert found(note._replace(source_topic_id="s2"), old) is None
+    assert found(note._replace(target_topic_id="t2"), old) is None
+    unknown = old._replace(source_topic_id="", target_topic_id="")
+    assert found(note, unknown) == unknown, "an earlier version has written it"
 
 
 def test_large_messages_are_asked_for_in_small_numbers() -> None:

@@ -7,9 +7,9 @@ from typing import Any
 import pytest
 from confluent_kafka import TopicPartition as Place
 from tests.hardship.conftest import wait_until
-from tests.mirror.conftest import Bus, Mirroring
+from tests.mirror.conftest import Bus, Mirroring, during, has_caught_up, make_anew, numbers
 
-from headrace.errors import MirrorRefusedError
+from headrace.errors import MirrorIdentityError, MirrorRefusedError
 from headrace.kafka.node import KafkaNode
 from headrace.testing import RunningBroker
 
@@ -131,6 +131,46 @@ def test_what_kafka_removed_at_the_start_is_no_loss(from_kafka: Mirroring, topic
 
     assert found == {3: 0, 20: 0, 31: 11}
     assert contents(from_kafka.target, topic) == contents(kafka, topic)
+
+
+def test_a_topic_made_anew_at_kafka_is_not_gone_on_with(from_kafka: Mirroring, topic: str) -> None:
+    source, target = from_kafka.source, from_kafka.target
+    source.create(topic)
+    source.numbers(topic, 10)
+    source.commit(topic, {(topic, 0): 9})
+    during(from_kafka, (has_caught_up(from_kafka, topic), lambda: make_anew(source, topic, 25)))
+
+    with pytest.raises(MirrorIdentityError, match="deleted at the source and made anew"):
+        from_kafka.run(topics=topic, groups=topic, is_following=True, interval_s=0.1)
+
+    assert numbers(target, topic) == list(range(10))
+    with pytest.raises(MirrorIdentityError, match="deleted at the source and made anew"):
+        from_kafka.run(topics=topic, groups=topic)
+    target.delete(topic)
+    from_kafka.run(topics=topic, groups=topic, is_anew=True)
+    assert target.records(topic) == source.records(topic)
+    assert target.committed(topic, topic) == source.committed(topic, topic)
+
+
+def test_a_copy_made_anew_at_kafka_is_not_written_on(to_kafka: Mirroring, topic: str) -> None:
+    source, target = to_kafka.source, to_kafka.target
+    source.create(topic)
+    source.numbers(topic, 10)
+
+    def replace() -> None:
+        make_anew(target, topic, 10)
+        source.numbers(topic, 5, first=10)
+
+    during(to_kafka, (has_caught_up(to_kafka, topic), replace))
+    with pytest.raises(MirrorIdentityError, match="deleted at the target and made anew"):
+        to_kafka.run(topics=topic, groups=None, is_following=True, interval_s=0.1)
+
+    source.commit(topic, {(topic, 0): 7})
+    target.commit(topic, {(topic, 0): 10})
+    target.delete(topic)
+    to_kafka.run(topics=topic, groups=topic, is_anew=True)
+    assert target.records(topic) == source.records(topic)
+    assert target.committed(topic, topic) == {0: 7}, "the old topic's position went with it"
 
 
 @pytest.mark.slow

@@ -1,6 +1,7 @@
 """Topics as a source: where it begins and ends, what it refuses; mostly without Spark."""
 
 import json
+import re
 import socket
 import time
 from collections.abc import Iterator
@@ -13,6 +14,7 @@ from confluent_kafka.cimpl import NewTopic
 from headrace.cli.connection import admin_types
 from headrace.errors import PipelineDefinitionError, SourceError
 from headrace.pipelines import Bus, Run, TopicSource, read_topic, stream_topic
+from headrace.pipelines.source import java_pattern, matches
 from headrace.testing import RunningBroker, running_broker
 
 if TYPE_CHECKING:
@@ -160,6 +162,8 @@ def test_a_stream_cannot_begin_at_an_offset_that_is_not_there_yet(bus: Bus) -> N
         ({"topics": "readings"}, "one text"),
         ({"topics": ("a",), "pattern": "b"}, "not both"),
         ({"topics": ("a",), "start": "yesterday"}, "'yesterday' is no position; write oldest"),
+        ({"topics": ("a",), "start": "@99999999999999999999"}, "years 1970 to 9999"),
+        ({"topics": ("a",), "end": "99999999999999999999"}, "no offset is beyond"),
         ({"pattern": "("}, "no regular expression"),
         ({"topics": ("a",), "on_data_loss": "ignore"}, "write fail or go-on"),
         ({"topics": ("a",), "max_rows_per_batch": 0}, "write 1 or more"),
@@ -260,3 +264,14 @@ def test_a_topic_is_streamed_as_a_table(spark: "SparkSession", bus: Bus) -> None
     assert query.awaitTermination(180)
 
     assert sorted(row.n for row in spark.table(name).collect()) == [98, 99]
+
+
+@pytest.mark.parametrize("topic", ["orders", "orders.dead-letters", "dead-letters", "x"])
+@pytest.mark.parametrize("pattern", [".*", "orders.*|x", "orders", r"orders\.dead-letters", "a|x"])
+def test_a_pattern_leaves_dead_letters_out_unless_it_names_them(topic: str, pattern: str) -> None:
+    is_read = matches(pattern, topic)
+
+    assert is_read == bool(re.fullmatch(java_pattern(pattern), topic))
+    is_letters = topic == "orders.dead-letters"
+    is_named = "dead-letters" in pattern
+    assert is_read == (bool(re.fullmatch(pattern, topic)) and (not is_letters or is_named))

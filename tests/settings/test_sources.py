@@ -100,29 +100,90 @@ def test_the_environment_gives_settings_and_other_variables_are_left_alone() -> 
         "HEADRACE_BOOTSTRAP": "127.0.0.1:9092",
     }
 
-    assert read_environment(environment) == [
-        Assignment("log.segment.bytes", "2097152", "HEADRACE_LOG_SEGMENT_BYTES"),
-        Assignment("headrace.acks.all.sync", "false", "HEADRACE_ACKS_ALL_SYNC"),
-    ]
-
-
-def test_a_misspelt_variable_is_refused_with_the_one_that_was_meant() -> None:
-    with pytest.raises(UnknownSettingError) as caught:
-        read_environment({"HEADRACE_LOG_SEGMNT_BYTES": "1"})
-
-    assert str(caught.value) == (
-        "environment: Unknown broker config name: HEADRACE_LOG_SEGMNT_BYTES; "
-        "did you mean HEADRACE_LOG_SEGMENT_BYTES?"
+    assert read_environment(environment) == (
+        [
+            Assignment("log.segment.bytes", "2097152", "HEADRACE_LOG_SEGMENT_BYTES"),
+            Assignment("headrace.acks.all.sync", "false", "HEADRACE_ACKS_ALL_SYNC"),
+        ],
+        [],
     )
 
 
-def test_a_variable_like_no_other_is_refused_without_a_guess() -> None:
-    with pytest.raises(UnknownSettingError, match=r"HEADRACE_QQQQQQQQ$"):
-        read_environment({"HEADRACE_QQQQQQQQ": "1"})
+@pytest.mark.parametrize(
+    ("written", "meant"),
+    [
+        ("HEADRACE_LOG_SEGMNT_BYTES", "LOG_SEGMENT_BYTES"),
+        ("HEADRACE_HTTP_PROT", "HTTP_PORT"),
+        ("HEADRACE_LOGDIRS", "LOG_DIRS"),
+        ("HEADRACE_LISTENER", "LISTENERS"),
+        ("HEADRACE_SEGMENT_BYTES", "LOG_SEGMENT_BYTES"),
+        ("HEADRACE_HEADRACE_HTTP_PORT", "HTTP_PORT"),
+        ("HEADRACE_BOOTSTRAPS", "BOOTSTRAP"),
+        ("HEADRACE_log_dirs", "LOG_DIRS"),
+        ("headrace_log_dirs", "LOG_DIRS"),
+        ("Headrace_Log_Dir", "LOG_DIR"),
+        ("headrace_bootstrap", "BOOTSTRAP"),
+    ],
+)
+def test_a_misspelt_variable_is_refused_with_the_one_that_was_meant(
+    written: str, meant: str
+) -> None:
+    with pytest.raises(UnknownSettingError) as caught:
+        read_environment({written: "1"})
+
+    assert str(caught.value) == (
+        f"environment: Unknown broker config name: {written}; did you mean HEADRACE_{meant}?"
+    )
+
+
+@pytest.mark.parametrize(
+    "name", ["QQQQQQQQ", "VERSION", "IMAGE", "HOST", "PORT", "BROKER", "POD_NAME", "LOG_LEVEL"]
+)
+def test_a_variable_like_none_of_ours_is_told_and_has_no_effect(name: str) -> None:
+    assert read_environment({f"HEADRACE_{name}": "1"}) == (
+        [],
+        [f"environment: HEADRACE_{name} is no setting and has no effect"],
+    )
+
+
+def service_variables(name: str, port: int) -> dict[str, str]:
+    """What Kubernetes sets for a service of this name with one port that is called client."""
+    link = f"{name}_PORT_{port}_TCP"
+    return {
+        f"{name}_SERVICE_HOST": "10.0.0.1",
+        f"{name}_SERVICE_PORT": str(port),
+        f"{name}_SERVICE_PORT_CLIENT": str(port),
+        f"{name}_PORT": f"tcp://10.0.0.1:{port}",
+        link: f"tcp://10.0.0.1:{port}",
+        f"{link}_PROTO": "tcp",
+        f"{link}_PORT": str(port),
+        f"{link}_ADDR": "10.0.0.1",
+    }
+
+
+@pytest.mark.parametrize("name", ["HEADRACE", "HEADRACE_HTTP", "HEADRACE_LOG_DIRS"])
+def test_kubernetes_variables_of_a_service_are_told_in_one_sentence(name: str) -> None:
+    variables = service_variables(name, 9092)
+
+    assignments, warnings = read_environment({**variables, "HEADRACE_NODE_ID": "7"})
+
+    assert assignments == [Assignment("node.id", "7", "HEADRACE_NODE_ID")]
+    assert warnings == [
+        "environment: Kubernetes' variables of a service are no settings and have no effect: "
+        f"{', '.join(sorted(variables))}; with enableServiceLinks: false the pod gets none"
+    ]
+
+
+@pytest.mark.parametrize("value", ["9644", "tcp", "tcp://nowhere"])
+def test_a_port_that_is_no_url_of_a_service_is_the_users_own(value: str) -> None:
+    assert read_environment({"HEADRACE_HTTP_PORT": value}) == (
+        [Assignment("headrace.http.port", value, "HEADRACE_HTTP_PORT")],
+        [],
+    )
 
 
 def test_every_variable_of_ours_is_known_to_a_broker_that_starts_beside_it():
-    """One that is not would keep `headrace serve` from starting where a pipeline runs."""
+    """One that is not would be warned of, or keep `headrace serve` from starting beside it."""
     package = Path(headrace.__file__).parent
     named = {
         name

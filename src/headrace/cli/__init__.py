@@ -8,11 +8,18 @@ import sys
 
 EXIT_FAILED = 1  # it was tried and did not work, or damage was found
 EXIT_USAGE = 2  # the command line or the configuration cannot be right
+EXIT_INTERRUPTED = 130  # what shells make of SIGINT: 128 + 2
 
 
 def main() -> None:
     """Run the `headrace` command; ends the process with its exit code."""
-    arguments = sys.argv[1:]
+    try:
+        _run(sys.argv[1:])
+    except KeyboardInterrupt:  # before the command runs: half a second goes into imports
+        sys.exit(EXIT_INTERRUPTED)
+
+
+def _run(arguments: list[str]) -> None:
     if arguments[:1] == ["serve"] and not {"-h", "--help"} & set(arguments):
         # Where hypothesis is installed kio imports it, which takes longer than all the rest
         # of the start. None makes that import fail, as it does where it is not installed.

@@ -56,19 +56,21 @@ def _groups(admin: Any, timeout_s: float) -> dict[str, GroupLook]:
     names = sorted(group.group_id for group in listed.valid) if listed is not None else []
     if not names:
         return {}
-    descriptions = admin.describe_consumer_groups(names, request_timeout=timeout_s)
-    # librdkafka asks for the offsets of one group at a time; all questions are out at once.
+    answers = admin.describe_consumer_groups(names, request_timeout=timeout_s)
+    described_groups = {name: _result(answers[name], timeout_s) for name in names}
+    # librdkafka asks for the offsets of one group at a time; all questions are out at once. None
+    # goes to a coordinator that gave no description: see `group_facts.committed_offsets`.
     offsets = {
         name: admin.list_consumer_group_offsets(
             [ConsumerGroupTopicPartitions(name)], request_timeout=timeout_s
         )[name]
-        for name in names
+        for name, described in described_groups.items()
+        if described is not None and state_name(described.state) != DEAD
     }
     groups = dict[str, GroupLook]()
-    for name in names:
-        described = _result(descriptions[name], timeout_s)
-        committed = _result(offsets[name], timeout_s)
-        if described is None or committed is None or state_name(described.state) == DEAD:
+    for name, future in offsets.items():
+        described, committed = described_groups[name], _result(future, timeout_s)
+        if committed is None:
             continue
         groups[name] = GroupLook(
             state_name(described.state),

@@ -44,7 +44,8 @@ def consume(
         typer.Option(
             "--from",
             metavar="POSITION",
-            help=f"Where to begin: {SYNTAX}. Default: oldest, with --follow or --group latest.",
+            help=f"Where to begin: {SYNTAX}. Default: where the group stands, else oldest, with "
+            "--follow latest. Does not apply where the group has a committed offset.",
         ),
     ] = None,
     end: Annotated[
@@ -98,10 +99,15 @@ def consume(
     """Print the records of topics up to the end as it is now; with --follow, go on.
 
     With --group, what was printed is committed, every few seconds and at the end; without it
-    nothing is. Ctrl-C ends it with 130.
+    nothing is. A group that is new begins at the oldest, with --follow at the latest; one that
+    stands somewhere goes on there, whatever --from says: headrace groups reset moves it. Ctrl-C
+    ends it with 130.
     """
     if form is not None and (is_json or output is not Output.RAW):
         raise UsageError("--format says how to print; drop --json and --output")
+    if group == "" or "" in topics:
+        raise UsageError("a topic or group has an empty name; write one, or leave it out")
+    topics = list(dict.fromkeys(topics))
     now_ms = time.time_ns() // 1_000_000
     request = Request(
         topics=topics,

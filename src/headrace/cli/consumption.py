@@ -7,10 +7,12 @@ from uuid import uuid4
 
 from headrace.cli.connection import Connection
 from headrace.cli.group_offsets import GroupOffsets
+from headrace.cli.group_start import GroupStart, reset_command
 from headrace.cli.interruption import Interruption
 from headrace.cli.membership import GroupMember
 from headrace.cli.offsets import Partition
 from headrace.cli.outage import Outage
+from headrace.cli.output import tell
 from headrace.cli.positions import LATEST, OLDEST, Position
 from headrace.cli.read_range import Offsets, find_partitions
 from headrace.cli.reading import Reader
@@ -40,7 +42,7 @@ class Request:
         """Where to begin without an offset of the group's."""
         if self.start is not None:
             return self.start
-        return LATEST if self.is_following or self.group is not None else OLDEST
+        return LATEST if self.is_following else OLDEST
 
 
 class Consumption:
@@ -71,9 +73,30 @@ class Consumption:
                 if offsets is not None:
                     offsets.written(positions)
                     offsets.commit_if_due()
+            if not reader.has_printed:
+                tell(self._why_nothing(reader, offsets))
         finally:
             is_committed = offsets is None or offsets.finish()
         return is_committed
+
+    def _why_nothing(self, reader: Reader, offsets: GroupOffsets | None) -> str:
+        """Why nothing was printed, and what would be."""
+        request = self._request
+        if reader.has_read:
+            reason, advice = "no record matched", ""
+        elif offsets is not None and not offsets.has_share:
+            return "nothing printed: others in the group have all partitions"
+        elif offsets is not None and offsets.has_stood:
+            reason, advice = f"group {request.group} has no more to read here", ""
+        elif request.is_following:
+            reason = "nothing came"
+            advice = "; --from oldest begins with what was there before"
+        else:
+            reason, advice = "there is no record to read, or none from there on", ""
+        if request.group is not None:  # it stands at the end now, where --from changes nothing
+            command = reset_command(request.group, request.topics, request.partitions)
+            advice = f"; {command} lets it begin anew"
+        return f"nothing printed: {reason}{advice}"
 
     def _begin(
         self, consumer: "Consumer", offsets: GroupOffsets | None
@@ -82,7 +105,6 @@ class Consumption:
         request, connection = self._request, self._connection
         partitions = find_partitions(connection, consumer, request.topics, request.partitions)
         known = Offsets(connection, connection.admin(), partitions)
-        starts = known.starts(request.start_or_default)
         ends = known.ends(request.end, is_following=request.is_following)
         reader = Reader(
             consumer,
@@ -93,24 +115,33 @@ class Consumption:
             until_ms=ends.until_ms,
             is_following=request.is_following,
             timeout_s=connection.timeout_s,
+            group=request.group,
         )
-        if offsets is not None and request.partitions is None:
+        if offsets is None or request.group is None:
+            _assign(consumer, reader, known.starts(request.start_or_default), ends.offsets)
+            return reader, lambda: not reader.open
+        begin = GroupStart(
+            connection,
+            request.group,
+            offsets,
+            known,
+            start=request.start_or_default,
+            is_start_given=request.start is not None,
+        )
+        if request.partitions is None:
             member = GroupMember(
                 consumer,
                 reader,
                 offsets,
-                starts=starts,
+                starts=begin,
                 ends=ends.offsets,
                 is_following=request.is_following,
                 is_incremental=self._is_incremental,
             )
             member.subscribe(request.topics)
             return reader, member.has_read_all
-        if offsets is not None:
-            committed = offsets.fetch(partitions)
-            known.check(committed, f"the offset of group {request.group},")
-            starts |= committed
-            offsets.written(starts)
+        starts = begin(partitions)
+        offsets.written(starts)
         _assign(consumer, reader, starts, ends.offsets)
         return reader, lambda: not reader.open
 

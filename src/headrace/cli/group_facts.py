@@ -89,9 +89,15 @@ def describe_group(connection: Connection, admin: Any, group: str) -> Any:
 
 
 def committed_offsets(connection: Connection, admin: Any, group: str) -> dict[Partition, int]:
-    """The offsets a group has committed."""
+    """The offsets a group has committed.
+
+    A node that has just become the coordinator, or no longer is, ends the whole process by its
+    answer: librdkafka 2.16 tells a consumer of it that an admin client has not. The description
+    gets the same answer unharmed, and is asked for until it gets a better one.
+    """
     from confluent_kafka import ConsumerGroupTopicPartitions
 
+    describe_group(connection, admin, group)
     asked = [ConsumerGroupTopicPartitions(group)]
     answer = connection.ask_coordinator(
         lambda: admin.list_consumer_group_offsets(asked, request_timeout=connection.timeout_s)[

@@ -2,7 +2,7 @@
 
 Invariant: what is committed has been written to stdout and flushed; the commit may lag behind,
 never lead. Where the group had no offset, the place reading began at is committed too: else a
-second run that starts at the latest would pass over what came in between.
+second run that follows from the latest would pass over what came in between.
 """
 
 import time
@@ -22,6 +22,7 @@ class GroupOffsets:
     """Owned by the thread that reads."""
 
     def __init__(self, consumer: "Consumer", timeout_s: float) -> None:
+        self.has_share = self.has_stood = False  # of partitions; had an offset in one of them
         self._consumer = consumer
         self._timeout_s = timeout_s
         self._written: dict[Partition, int] = {}
@@ -40,6 +41,8 @@ class GroupOffsets:
             if each.offset >= 0:
                 found[each.topic, each.partition] = each.offset
         self._committed |= found
+        self.has_share |= bool(wanted)
+        self.has_stood |= bool(found)
         return found
 
     def written(self, positions: dict[Partition, int]) -> None:

@@ -5,16 +5,9 @@ from typing import Annotated
 import typer
 
 from headrace.cli import kafka_drill, kafka_nodes, kafka_status, kafka_tool, kafka_up
-from headrace.cli.kafka_words import (
-    DEFAULT_NAME,
-    Dir,
-    Name,
-    clusters_directory,
-    in_our_words,
-    known_names,
-    open_cluster,
-)
+from headrace.cli.kafka_words import Dir, Name, in_our_words, open_cluster
 from headrace.cli.output import Json, Yes, confirm, help_style, print_json, print_table, tell
+from headrace.kafka.places import DEFAULT_NAME, clusters_directory, forget, known_names
 
 app = typer.Typer(
     help="Run clusters of real Apache Kafka on this machine.",
@@ -56,6 +49,7 @@ def destroy(
         cluster = open_cluster(name, dir)
         confirm(f"Remove cluster {cluster.name} with all data in {cluster.directory}?", is_yes=yes)
         cluster.destroy()
+        forget(cluster.name, cluster.directory)
         if cluster.directory.exists():
             tell(f"{cluster.directory} holds files that are not the cluster's; they are left")
         if is_json:
@@ -66,7 +60,7 @@ def destroy(
 
 @app.command("list", epilog="Example: headrace kafka list")
 def list_(is_json: Json = False) -> None:
-    """List the clusters of this machine that have their usual place."""
+    """List the clusters of this machine that are known by their names."""
     with in_our_words():
         clusters = [open_cluster(name, None) for name in known_names()]
         rows = [

@@ -8,8 +8,16 @@ from typing import TYPE_CHECKING, Annotated, TextIO
 
 import typer
 
-from headrace.cli.kafka_words import DEFAULT_NAME, Dir, Name, NodeId, in_our_words, open_cluster
+from headrace.cli.kafka_words import (
+    Dir,
+    Name,
+    NodeId,
+    in_our_words,
+    open_cluster,
+    option_for,
+)
 from headrace.cli.output import CommandError, Json, print_json, tell
+from headrace.kafka.places import DEFAULT_NAME
 
 if TYPE_CHECKING:
     from headrace.kafka.cluster_node import Node
@@ -141,10 +149,12 @@ def _is_same(file: TextIO, path: Path) -> bool:
 
 
 def _running_node(node_id: int, name: str, directory: Path | None) -> "Node":
-    found = open_cluster(name, directory).node(node_id)
+    cluster = open_cluster(name, directory)
+    found = cluster.node(node_id)
     if found.state == _STOPPED:
         raise CommandError(
-            f"node {node_id} does not run; 'headrace kafka start {node_id}' starts it"
+            f"node {node_id} does not run; "
+            f"'headrace kafka start {node_id}{option_for(cluster)}' starts it"
         )
     return found
 

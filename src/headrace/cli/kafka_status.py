@@ -5,7 +5,6 @@ from typing import TYPE_CHECKING, Annotated
 import typer
 
 from headrace.cli.kafka_words import (
-    DEFAULT_NAME,
     Dir,
     Name,
     in_our_words,
@@ -23,6 +22,7 @@ from headrace.cli.output import (
 )
 from headrace.cli.topic_facts import human_bytes
 from headrace.errors import EngineError
+from headrace.kafka.places import DEFAULT_NAME
 
 if TYPE_CHECKING:
     from headrace.kafka.cluster import Cluster
@@ -117,7 +117,7 @@ def _print_nodes(nodes: list[dict[str, object]], controller: int | None) -> None
     columns = ("node", "roles", "state", "pid", "port", "memory", "leads", "in sync", "lag")
     rows = []
     for each in nodes:
-        roles = ",".join(map(str, each["roles"])) if isinstance(each["roles"], list) else ""
+        roles = ", ".join(map(str, each["roles"])) if isinstance(each["roles"], list) else ""
         memory = each["memory_bytes"]
         rows.append(
             (

@@ -9,9 +9,10 @@ from typing import Annotated
 
 import typer
 
-from headrace.cli.kafka_words import DEFAULT_NAME, Dir, Name, in_our_words, open_cluster
+from headrace.cli.kafka_words import Dir, Name, in_our_words, open_cluster
 from headrace.cli.output import UsageError, print_table
 from headrace.errors import ClusterError
+from headrace.kafka.places import DEFAULT_NAME
 
 EPILOG = "Example: headrace kafka tool topics --describe"
 # Options before the tool's name are ours, all behind it are the tool's.

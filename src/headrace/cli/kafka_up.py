@@ -11,9 +11,25 @@ from typing import TYPE_CHECKING, Annotated, Any, Self
 import typer
 
 from headrace.cli.config_values import parse_assignments
-from headrace.cli.kafka_words import DEFAULT_NAME, Dir, Name, in_our_words, node_facts, place_of
+from headrace.cli.kafka_words import (
+    Dir,
+    check_name_of,
+    cluster_names,
+    in_our_words,
+    node_facts,
+    option_for,
+    place_of,
+)
 from headrace.cli.output import Json, UsageError, print_facts, print_json
 from headrace.errors import ClusterError, EngineError
+from headrace.kafka.places import (
+    DEFAULT_NAME,
+    check_free,
+    forget,
+    forget_stale,
+    has_cluster,
+    remember,
+)
 
 if TYPE_CHECKING:
     from headrace.kafka.cluster import Cluster, Progress
@@ -21,6 +37,16 @@ if TYPE_CHECKING:
 EPILOG = "Example: headrace kafka up --brokers 3"
 _BROKERS = 3
 _NEWEST = "4.3.1"
+NewName = Annotated[
+    str | None,
+    typer.Option(
+        "--name",
+        metavar="CLUSTER",
+        help="Which cluster; with --dir, what other commands are to call it.",
+        autocompletion=cluster_names,
+        show_default=DEFAULT_NAME,
+    ),
+]
 
 
 def up(
@@ -37,7 +63,7 @@ def up(
             show_default="0",
         ),
     ] = None,
-    name: Name = DEFAULT_NAME,
+    name: NewName = None,
     dir: Dir = None,
     version: Annotated[
         str | None,
@@ -78,16 +104,23 @@ def up(
             "port": port,
             "settings": parse_assignments(set) if set else None,
         }
-        cluster, is_new = _find_or_make(name, place_of(name, dir), wanted)
+        forget_stale(name or DEFAULT_NAME)
+        place = place_of(name or DEFAULT_NAME, dir)
+        if name is not None:
+            check_free(name, place)
+        cluster, is_new = _find_or_make(name, place, wanted)
         started = time.monotonic()
         was_up = all(node.state == "running" for node in cluster.nodes)
         try:
+            if name is not None:
+                remember(name, cluster.directory)
             with _sigterm_as_ctrl_c(), _ProgressView(cluster.version) as view:
                 cluster.up(timeout, view.show)
         except BaseException:
             # Nothing is kept of a cluster that never was one, so that the next try is free.
             if is_new and not any(node.is_formatted for node in cluster.nodes):
                 cluster.destroy()
+                forget(cluster.name, cluster.directory)
             raise
         _tell(cluster, is_json=is_json, was_up=was_up, seconds=time.monotonic() - started)
 
@@ -111,14 +144,17 @@ def _known(version: str | None) -> str | None:
         raise UsageError(f"--version {version}: {error}") from error
 
 
-def _find_or_make(name: str, place: Path, wanted: Mapping[str, Any]) -> tuple["Cluster", bool]:
+def _find_or_make(
+    name: str | None, place: Path, wanted: Mapping[str, Any]
+) -> tuple["Cluster", bool]:
     from headrace.kafka.cluster import Cluster
-    from headrace.kafka.layout import FILE_NAME
 
     given = {key: value for key, value in wanted.items() if value is not None}
-    if not (place / FILE_NAME).exists():
-        return Cluster.create(place, name, **{"brokers": _BROKERS, **given}), True
+    if not has_cluster(place):
+        new = {"brokers": _BROKERS, **given}
+        return Cluster.create(place, name or DEFAULT_NAME, **new), True
     cluster = Cluster.open(place)
+    check_name_of(cluster, name)
     layout = cluster.layout
     made = {
         "brokers": layout.broker_count,
@@ -133,7 +169,7 @@ def _find_or_make(name: str, place: Path, wanted: Mapping[str, Any]) -> tuple["C
             raise ClusterError(
                 f"cluster {layout.name} is there with --{option} {_words(made[key])}, not "
                 f"{_words(value)}: make another with --name, or remove this one with its data "
-                f"by 'headrace kafka destroy{_option(cluster, name)}'"
+                f"by 'headrace kafka destroy{option_for(cluster)}'"
             )
     return cluster, False
 
@@ -142,13 +178,6 @@ def _words(value: object) -> str:
     if isinstance(value, Mapping):
         return " ".join(f"{key}={each}" for key, each in value.items()) or "nothing"
     return str(value)
-
-
-def _option(cluster: "Cluster", name: str) -> str:
-    """How other commands have to name this cluster."""
-    if place_of(name, None).absolute() != cluster.directory:
-        return f" --dir {cluster.directory}"
-    return "" if name == DEFAULT_NAME else f" --name {name}"
 
 
 def _tell(cluster: "Cluster", *, is_json: bool, was_up: bool, seconds: float) -> None:
@@ -172,7 +201,7 @@ def _tell(cluster: "Cluster", *, is_json: bool, was_up: bool, seconds: float) ->
     how = "was up already" if was_up else f"is up after {seconds:.1f} s"
     print(f"cluster {cluster.name} {how}: Kafka {cluster.version}, {sizes}")
     print_facts({"bootstrap": cluster.bootstrap, "directory": cluster.directory})
-    option = _option(cluster, cluster.name)
+    option = option_for(cluster)
     print("\nUse it:")
     for line in _examples(cluster, option):
         print(f"  {line}")

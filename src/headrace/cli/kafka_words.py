@@ -1,39 +1,26 @@
 """What the commands of `headrace kafka` share: which cluster is meant, errors as sentences."""
 
-import os
+import shlex
 from collections.abc import Iterator
 from contextlib import contextmanager
 from pathlib import Path
 from typing import TYPE_CHECKING, Annotated
 
-import platformdirs
 import typer
 
 from headrace.cli.output import CommandError, ending_well
 from headrace.errors import ClusterError, HeadraceError
+from headrace.kafka import places
+from headrace.kafka.places import DEFAULT_NAME, has_cluster, known_names
 
 if TYPE_CHECKING:
     from headrace.kafka.cluster import Cluster
     from headrace.kafka.cluster_node import Node
 
-VARIABLE = "HEADRACE_KAFKA_DIR"
-DEFAULT_NAME = "default"
-
-
-def clusters_directory() -> Path:
-    """Where clusters lie by their names: HEADRACE_KAFKA_DIR, or the platform's place."""
-    given = os.environ.get(VARIABLE)
-    return Path(given) if given else Path(platformdirs.user_data_dir("headrace")) / "kafka"
-
 
 def cluster_names(incomplete: str) -> list[str]:
     """Names the shell completes: clusters of this machine."""
     return [name for name in known_names() if name.startswith(incomplete)]
-
-
-def known_names() -> list[str]:
-    """The names of the clusters that lie in their usual place."""
-    return sorted(path.parent.name for path in clusters_directory().glob("*/cluster.json"))
 
 
 def _node_ids(context: typer.Context, incomplete: str) -> list[str]:
@@ -50,7 +37,7 @@ Name = Annotated[
 ]
 Dir = Annotated[
     Path | None,
-    typer.Option("--dir", metavar="DIR", help="Its directory, if it has not its usual place."),
+    typer.Option("--dir", metavar="DIR", help="Its directory, if it is not known by its name."),
 ]
 NodeId = Annotated[
     int,
@@ -72,31 +59,39 @@ def in_our_words() -> Iterator[None]:
 
 def place_of(name: str, directory: Path | None) -> Path:
     """The directory of the cluster that is meant."""
-    from headrace.kafka.layout import check_name
-
-    if directory is not None:
-        return directory
-    check_name(name)
-    return clusters_directory() / name
+    return places.place_of(name) if directory is None else directory
 
 
 def open_cluster(name: str, directory: Path | None) -> "Cluster":
     """The cluster that is meant; ClusterError with the fix where there is none."""
     from headrace.kafka.cluster import Cluster
-    from headrace.kafka.layout import FILE_NAME
 
     place = place_of(name, directory)
-    if (place / FILE_NAME).exists():
-        return Cluster.open(place)
+    if has_cluster(place):
+        cluster = Cluster.open(place)
+        check_name_of(cluster, name if directory is not None and name != DEFAULT_NAME else None)
+        return cluster
     if directory is not None:
-        raise ClusterError(
-            f"there is no cluster in {place}; 'headrace kafka up --dir {place}' makes one"
-        )
+        option = f" --dir {shlex.quote(str(place))}"
+        raise ClusterError(f"there is no cluster in {place}; 'headrace kafka up{option}' makes one")
     others = f"; there are {', '.join(known_names())}" if known_names() else ""
     option = "" if name == DEFAULT_NAME else f" --name {name}"
     raise ClusterError(
         f"there is no cluster called {name}{others}; 'headrace kafka up{option}' makes it"
     )
+
+
+def check_name_of(cluster: "Cluster", name: str | None) -> None:
+    """ClusterError when somebody took the cluster of a directory for another."""
+    if name is not None and name != cluster.name:
+        raise ClusterError(
+            f"the cluster in {cluster.directory} is called {cluster.name}, not {name}"
+        )
+
+
+def option_for(cluster: "Cluster") -> str:
+    """How other commands have to name this cluster."""
+    return places.option_for(cluster.name, cluster.directory)
 
 
 def node_facts(node: "Node") -> dict[str, object]:

@@ -1,11 +1,10 @@
 """A member of a consumer group: partitions come and go, and the reader is told of it.
 
-Before a partition goes, what was printed of it is committed; it comes with the group's offset,
-or without one with the place the command line names.
+Before a partition goes, what was printed of it is committed; where it begins, `starts` says.
 """
 
 import time
-from collections.abc import Mapping, Sequence
+from collections.abc import Callable, Iterable, Mapping, Sequence
 from typing import TYPE_CHECKING, Any
 
 from headrace.cli.group_offsets import GroupOffsets
@@ -30,7 +29,7 @@ class GroupMember:
         reader: Reader,
         offsets: GroupOffsets,
         *,
-        starts: Mapping[Partition, int],
+        starts: Callable[[Iterable[Partition]], dict[Partition, int]],
         ends: Mapping[Partition, int],
         is_following: bool,
         is_incremental: bool,
@@ -62,8 +61,7 @@ class GroupMember:
 
     def _assign(self, _consumer: object, assigned: list[Any]) -> None:
         partitions = [(each.topic, each.partition) for each in assigned]
-        committed = self._offsets.fetch(partitions)
-        starts = {each: committed.get(each, self._starts.get(each, 0)) for each in partitions}
+        starts = self._starts(partitions)
         for each in assigned:
             each.offset = starts[each.topic, each.partition]
         if self._is_incremental:
@@ -79,7 +77,7 @@ class GroupMember:
             if start < (end := self._ends.get(each, end_of_new))
         }
         is_empty_share = not partitions and not self._is_incremental
-        if is_empty_share:
+        if is_empty_share and self._is_following:
             tell("no partition fell to this member: others in the group have them all")
         if partitions or (is_empty_share and not self._is_following):
             self._has_assignment = True

@@ -117,6 +117,14 @@ def mirror(
     name: Annotated[
         str, typer.Option(help="Tells mirrors between the same clusters apart.")
     ] = DEFAULT_NAME,
+    anew: Annotated[
+        bool,
+        typer.Option(
+            "--anew",
+            help="Copy from the start what was deleted or made anew since; its target must be gone "
+            "or empty. The rest goes on.",
+        ),
+    ] = False,
     dry_run: Annotated[
         bool, typer.Option("--dry-run", help="Say what would be done, and do nothing.")
     ] = False,
@@ -143,6 +151,7 @@ def mirror(
             groups=None if no_groups else _pattern("--groups", groups),
             is_following=follow,
             is_rewinding=rewind_groups,
+            is_anew=anew,
             replication_factor=replication_factor,
             compression=compression,
             verify=verify,

@@ -1,7 +1,8 @@
 """What a command says and how it ends: tables, JSON, one sentence on an error, the exit code.
 
-Tables are for people and are drawn only on a terminal; elsewhere, and with NO_COLOR, they are
-aligned plain text that never wraps. `--json` is for programs: one object a line, in every command.
+Tables are for people and are drawn only on a terminal that can draw; elsewhere, and with NO_COLOR,
+they are aligned plain text that never wraps. `--json` is for programs: one object a line, in every
+command.
 """
 
 import json
@@ -13,14 +14,14 @@ from typing import Annotated, Literal, TextIO
 
 import typer
 
-from headrace.cli import EXIT_FAILED, EXIT_USAGE
+from headrace.cli import EXIT_FAILED, EXIT_INTERRUPTED, EXIT_USAGE
 from headrace.errors import HeadraceError
-
-EXIT_INTERRUPTED = 130  # what shells make of SIGINT: 128 + 2
 
 Json = Annotated[bool, typer.Option("--json", help="One JSON object a line.")]
 Yes = Annotated[bool, typer.Option("--yes", "-y", help="Do not ask.")]
 
+# Those on which rich moves no cursor: what it would redraw, it never shows.
+_DUMB_TERMINALS = ("dumb", "unknown")
 NONE = "-"  # stands in a table where there is nothing to tell
 
 
@@ -40,8 +41,9 @@ class UsageError(CommandError):
 
 
 def is_plain(stream: TextIO | None = None) -> bool:
-    """Whether `stream`, stdout unless named, gets neither colour nor lines."""
-    return bool(os.environ.get("NO_COLOR")) or not (stream or sys.stdout).isatty()
+    """Whether `stream`, stdout unless named, gets neither colour nor lines, nor is redrawn."""
+    is_dumb = os.environ.get("TERM", "").lower() in _DUMB_TERMINALS
+    return is_dumb or bool(os.environ.get("NO_COLOR")) or not (stream or sys.stdout).isatty()
 
 
 def help_style() -> Literal["rich"] | None:

@@ -4,15 +4,14 @@ import base64
 import re
 import time
 from collections import Counter
-from collections.abc import Callable, Iterator
+from collections.abc import Callable, Iterable, Iterator
 from datetime import UTC, datetime
-from typing import TYPE_CHECKING, Annotated
+from typing import Annotated
 
 import typer
 
 from headrace.cli.connection import Connection, connects
-from headrace.cli.kafka_errors import is_coordinator_starting
-from headrace.cli.offsets import Partition
+from headrace.cli.dead_letter_box import Box
 from headrace.cli.output import (
     NONE,
     CommandError,
@@ -22,24 +21,22 @@ from headrace.cli.output import (
     confirm,
     print_json,
     print_table,
+    tell,
 )
 from headrace.cli.positions import OLDEST, Position, parse_position
-from headrace.cli.read_range import Offsets, find_partitions
+from headrace.cli.read_range import find_partitions
 from headrace.errors import SourceError
-from headrace.pipelines.dead_letters.letter import DeadLetter, default_topic, position_group
-from headrace.pipelines.dead_letters.reading import CONSUMER_CONFIG, each_once, read_letters
+from headrace.pipelines.dead_letters.letter import DeadLetter, Source
+from headrace.pipelines.dead_letters.reading import each_once, read_letters
 from headrace.pipelines.dead_letters.resubmission import PRODUCER_CONFIG, Plan, Resubmission
-from headrace.pipelines.dead_letters.sent import Sent, TooManyRangesError, read_sent
-
-if TYPE_CHECKING:
-    from confluent_kafka import Consumer, TopicPartition
+from headrace.pipelines.dead_letters.sent import Sent, TooManyRangesError
+from headrace.positions import MAX_TIME_MS
 
 EPILOG = "Example: headrace pipeline dead-letters table --summary"
 
 _PLACE = re.compile(r"(\d+):(\d+)")
 _SHOWN_CHARACTERS = 60
-_PAUSE_S = 0.1
-Bounds = dict[int, tuple[int, int]]
+_NO_TIMESTAMP = -1  # Kafka's own word for a record without one
 
 
 @connects
@@ -88,7 +85,7 @@ def dead_letters(
     Each record is listed once, however often it was written. What was sent again is remembered in
     the consumer group NAME.dead-letters, so that it is not sent twice by accident.
     """
-    box = _Box(connection, name, topic)
+    box = Box(connection, name, topic)
     if (to or all_) and not resubmit:
         raise UsageError(f"{'--to' if to else '--all'} goes with --resubmit")
     if summary and resubmit:
@@ -111,91 +108,6 @@ def dead_letters(
         box.close()
 
 
-class _Box:
-    """A dead-letter topic and the group that remembers what was sent again of it."""
-
-    def __init__(self, connection: Connection, name: str | None, topic: str | None) -> None:
-        if name is None and topic is None:
-            raise UsageError("name a pipeline, or its dead-letter topic with --topic")
-        self.topic = topic or default_topic(name or "")
-        self.group = position_group(name) if name else self.topic
-        self.connection = connection
-        self._partitions = list[Partition]()
-        self._consumer: Consumer | None = None
-        self._offsets: Offsets | None = None
-
-    def open(self, *, is_named: bool) -> bool:
-        """Find the topic; False: a pipeline that never met a bad record has none."""
-        config = {**CONSUMER_CONFIG, "group.id": self.group}
-        self._consumer = self.connection.consumer(config)
-        if not is_named and not self.has_topic(self.topic):
-            return False
-        self._partitions = find_partitions(self.connection, self.consumer, [self.topic], None)
-        self._offsets = Offsets(self.connection, self.connection.admin(), self._partitions)
-        return True
-
-    @property
-    def consumer(self) -> "Consumer":
-        assert self._consumer is not None
-        return self._consumer
-
-    def close(self) -> None:
-        if self._consumer is not None:
-            self._consumer.close()
-
-    def has_topic(self, topic: str) -> bool:
-        known = self.consumer.list_topics(timeout=self.connection.timeout_s).topics
-        return topic in known
-
-    def bounds(self, start: Position) -> Bounds:
-        assert self._offsets is not None
-        starts = self._offsets.starts(start)
-        ends = self._offsets.ends(None, is_following=False).offsets
-        return {each[1]: (starts[each], ends[each]) for each in self._partitions}
-
-    def letters(self, start: Position) -> Iterator[DeadLetter]:
-        timeout_s = self.connection.timeout_s
-        return read_letters(self.consumer, self.topic, self.bounds(start), timeout_s)
-
-    def sent(self) -> dict[int, Sent]:
-        from confluent_kafka import TopicPartition
-
-        wanted = [TopicPartition(*each) for each in self._partitions]
-        found = self._ask_coordinator(
-            lambda: self.consumer.committed(wanted, self.connection.timeout_s)
-        )
-        return {each.partition: read_sent(each.offset, each.metadata) for each in found}
-
-    def commit(self, sent: dict[int, Sent]) -> None:
-        from confluent_kafka import TopicPartition
-
-        offsets = [
-            TopicPartition(self.topic, number, each.position, each.metadata)
-            for number, each in sent.items()
-        ]
-        if offsets:
-            self._ask_coordinator(lambda: self.consumer.commit(offsets=offsets, asynchronous=False))
-
-    def _ask_coordinator(self, ask: "Callable[[], list[TopicPartition]]") -> "list[TopicPartition]":
-        """Ask again while the group's coordinator starts, as it does on a new cluster."""
-        from confluent_kafka import KafkaException
-
-        deadline = time.monotonic() + self.connection.timeout_s
-        while True:
-            try:
-                answer = ask()
-                for each in answer:
-                    if each.error is not None:
-                        raise KafkaException(each.error)
-            except KafkaException as error:
-                is_over = time.monotonic() >= deadline
-                if is_over or not is_coordinator_starting(error.args[0]):
-                    raise
-                time.sleep(_PAUSE_S)
-            else:
-                return answer
-
-
 def _condition(
     pipeline: str | None, reason: str | None, places: "list[str] | tuple[str, ...]"
 ) -> Callable[[DeadLetter], bool]:
@@ -203,7 +115,7 @@ def _condition(
 
     def is_wanted(letter: DeadLetter) -> bool:
         return (
-            (pipeline is None or letter.pipeline == pipeline)
+            (pipeline is None or letter.source.pipeline == pipeline)
             and (reason is None or reason.lower() in letter.reason.lower())
             and (not wanted or (letter.letter_partition, letter.letter_offset) in wanted)
         )
@@ -223,7 +135,7 @@ def _tell_none(topic: str, *, is_json: bool) -> None:
         print(f"no dead letters: there is no topic {topic}")
 
 
-def _list(box: _Box, letters: Iterator[DeadLetter], limit: int | None, *, is_json: bool) -> None:
+def _list(box: Box, letters: Iterator[DeadLetter], limit: int | None, *, is_json: bool) -> None:
     sent = box.sent()
     rows = list[tuple[object, ...]]()
     for number, letter in enumerate(letters):
@@ -237,7 +149,7 @@ def _list(box: _Box, letters: Iterator[DeadLetter], limit: int | None, *, is_jso
         rows.append(
             (
                 f"{letter.letter_partition}:{letter.letter_offset}",
-                f"{letter.topic}:{letter.partition}:{letter.offset}",
+                _place(letter.source),
                 _time(letter.timestamp_ms),
                 "yes" if is_sent else NONE,
                 letter.reason,
@@ -249,7 +161,7 @@ def _list(box: _Box, letters: Iterator[DeadLetter], limit: int | None, *, is_jso
 
 
 def _summarise(letters: Iterator[DeadLetter], *, is_json: bool) -> None:
-    counts = Counter((each.pipeline, each.topic, each.reason) for each in letters)
+    counts = Counter((each.source.pipeline, each.source.topic, each.reason) for each in letters)
     columns = ("count", "pipeline", "topic", "reason")
     rows = [(count, *key) for key, count in counts.most_common()]
     if is_json:
@@ -260,7 +172,7 @@ def _summarise(letters: Iterator[DeadLetter], *, is_json: bool) -> None:
 
 
 def _resubmit(
-    box: _Box,
+    box: Box,
     start: Position,
     is_wanted: Callable[[DeadLetter], bool],
     limit: int | None,
@@ -285,6 +197,8 @@ def _resubmit(
     plan = Plan(read(), sent, is_chosen, is_again=is_again, limit=limit)
     for target in [to] if to else list(plan.topics):
         find_partitions(box.connection, box.consumer, [target], None)  # or says it is not there
+    if not to:
+        _tell_of_other_topics(box, plan.sources)
     if plan.chosen:
         where = to or ", ".join(plan.topics)
         confirm(f"Send {_count(len(plan.chosen))} to {where} again?", is_yes=is_yes)
@@ -303,10 +217,50 @@ def _resubmit(
             "so many out of turn; send the rest with --resubmit without --reason and --offset"
         ) from error
     _report(resubmission, box.topic, to, is_json=is_json)
+    _refuse_cut(box, plan.cut)
+
+
+def _tell_of_other_topics(box: Box, sources: Iterable[Source]) -> None:
+    """Say which letters go to another topic than they are from, though it has the same name."""
+    cluster_id = box.cluster_id()
+    ids = box.topic_ids(each.topic for each in sources)
+    foreign, older = Counter[str](), Counter[str]()
+    for each in sources:
+        if each.cluster_id and cluster_id and each.cluster_id != cluster_id:
+            foreign[each.topic] += 1
+        elif each.topic_id and ids.get(each.topic, each.topic_id) != each.topic_id:
+            older[each.topic] += 1
+    for topic, count in foreign.items():
+        tell(f"{_count(count)} of topic {topic} came from another cluster than this one")
+    for topic, count in older.items():
+        tell(f"{_count(count)} came from a topic {topic} that was deleted and made again since")
+
+
+def _refuse_cut(box: Box, sources: "list[Source]") -> None:
+    """Raise CommandError for letters that lack a part of their record, naming where that is."""
+    if not sources:
+        return
+    first = sources[0]
+    sentence = (
+        f"{_count(len(sources))} not sent: cut when written, so not what the record was, such as "
+        f"{_place(first)}"
+    )
+    if box.has_record(first):
+        sentence += (
+            f"; the record itself is still there: headrace consume {first.topic} --partition "
+            f"{first.partition} --from {first.offset} --count 1"
+        )
+    else:
+        sentence += "; the record itself is no longer on its topic"
+    raise CommandError(sentence)
+
+
+def _place(source: Source) -> str:
+    return f"{source.topic}:{source.partition}:{source.offset}"
 
 
 def _report(resubmission: Resubmission, topic: str, to: str | None, *, is_json: bool) -> None:
-    delivered = Counter(to or source[1] for source in resubmission.delivered)
+    delivered = Counter(to or source.topic for source in resubmission.delivered)
     if is_json:
         failed = resubmission.failures.total()
         print_json({"topic": topic, "sent": dict(delivered), "failed": failed})
@@ -321,17 +275,20 @@ def _report(resubmission: Resubmission, topic: str, to: str | None, *, is_json: 
 
 def _as_object(letter: DeadLetter, *, is_sent: bool) -> dict[str, object]:
     return {
-        "pipeline": letter.pipeline,
+        "pipeline": letter.source.pipeline,
         "reason": letter.reason,
-        "topic": letter.topic,
-        "partition": letter.partition,
-        "offset": letter.offset,
+        "cluster_id": letter.source.cluster_id or None,
+        "topic_id": letter.source.topic_id or None,
+        "topic": letter.source.topic,
+        "partition": letter.source.partition,
+        "offset": letter.source.offset,
         "timestamp": letter.timestamp_ms,
         **_bytes_member("key", letter.key),
         **_bytes_member("value", letter.value),
         "headers": [
             {"key": name, **_bytes_member("value", value)} for name, value in letter.headers
         ],
+        "cut": letter.cut or None,
         "letter": f"{letter.letter_partition}:{letter.letter_offset}",
         "sent_again": is_sent,
     }
@@ -354,8 +311,10 @@ def _shown(value: bytes | None) -> str:
 
 
 def _time(timestamp_ms: int) -> str:
-    if timestamp_ms < 0:
+    if timestamp_ms == _NO_TIMESTAMP:
         return NONE
+    if not 0 <= timestamp_ms <= MAX_TIME_MS:
+        return f"@{timestamp_ms}"  # producers send any number
     return datetime.fromtimestamp(timestamp_ms / 1000, UTC).isoformat(sep=" ", timespec="seconds")
 
 

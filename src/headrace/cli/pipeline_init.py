@@ -22,7 +22,7 @@ def init(
 ) -> None:
     """Write a pipeline that works and its test; no file is overwritten."""
     with ending_well():
-        from headrace.pipelines.skeleton import skeleton, write_skeleton
+        from headrace.pipelines.skeleton import EXAMPLE_FEED, skeleton, write_skeleton
 
         try:
             made = skeleton(name, directory, is_yaml=is_yaml)
@@ -32,5 +32,8 @@ def init(
         for path in made.files:
             print(f"wrote {path}")
         test = next(path for path in made.files if path != made.pipeline)
-        print(f"try it: pytest {test}")
-        print(f"run it: headrace pipeline run {made.pipeline} --to console:")
+        run = f"headrace pipeline run {made.pipeline}"
+        print(f"test it: pytest {test}")
+        print(f"feed it: {EXAMPLE_FEED}")
+        print(f"look at it: {run} --to console: --trigger available-now")
+        print(f"run it: {run}")

@@ -9,10 +9,11 @@ from typing import Annotated
 
 import typer
 
+from headrace.cli import EXIT_INTERRUPTED
 from headrace.cli.completion import topic_names
 from headrace.cli.connection import Connection, connects
 from headrace.cli.interruption import Interruption
-from headrace.cli.output import EXIT_INTERRUPTED, is_plain
+from headrace.cli.output import is_plain
 from headrace.cli.pipeline_words import (
     StateDir,
     in_our_words,
@@ -113,6 +114,23 @@ def run(
             rich_help_panel=_RUN,
         ),
     ] = None,
+    on_other_log: Annotated[
+        str,
+        typer.Option(
+            metavar="fail|same|anew",
+            help="What to do when a topic was made again, or another cluster answers, since the "
+            "run before: anew reads it from the start; same takes it for a mirror's copy.",
+            rich_help_panel=_RUN,
+        ),
+    ] = "fail",
+    new_sinks: Annotated[
+        bool,
+        typer.Option(
+            "--new-sinks",
+            help="Let --to differ from the run before; the new ones get what comes from now on.",
+            rich_help_panel=_RUN,
+        ),
+    ] = False,
     dead_letter_topic: Annotated[
         str | None,
         typer.Option(
@@ -180,6 +198,7 @@ def run(
         from headrace.pipelines.running.run_state import RunDirectory
         from headrace.pipelines.running.runner import run_pipeline
         from headrace.pipelines.running.settings import BUS_TIMEOUT_S, RunSettings, Trigger
+        from headrace.pipelines.running.source_logs import parse_on_other_log
         from headrace.pipelines.running.view import view_for
         from headrace.pipelines.sinks.uri import parse_sink
         from headrace.pipelines.source import TopicSource
@@ -205,11 +224,13 @@ def run(
             checkpoint=checkpoint,
             state_dir=state_dir_or_default(state_dir),
             dead_letter_topic=dead_letter_topic,
+            on_other_log=parse_on_other_log(on_other_log),
+            may_change_sinks=new_sinks,
             metrics_port=metrics_port,
             metrics_host=metrics_host,
             bus_timeout_s=bus_timeout or BUS_TIMEOUT_S,
         )
-        view = view_for(is_plain=is_plain(sys.stderr), is_quiet=quiet)
+        view = view_for(sys.stderr, is_plain=is_plain(sys.stderr), is_quiet=quiet)
         log_file = RunDirectory(settings.state_dir, settings.name).log_file
         with Interruption() as interruption, _libraries_write_to(log_file):
             report = run_pipeline(
@@ -228,7 +249,7 @@ def run(
 def _libraries_write_to(log_file: Path) -> Iterator[None]:
     """py4j and pyspark print tracebacks when Java dies; those belong beside Java's own words.
 
-    The view holds the terminal already, and what ends the command is told after this.
+    The view was made with the terminal, and what ends the command is told after this.
     """
     with contextlib.ExitStack() as stack:
         with contextlib.suppress(OSError):  # the run says so itself, in a sentence

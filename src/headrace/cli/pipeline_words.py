@@ -35,8 +35,19 @@ def parse_pairs(option: str, texts: Iterable[str]) -> dict[str, str]:
         name, separator, value = text.partition("=")
         if not separator or not name.strip():
             raise UsageError(f"{option} {text}: write NAME=VALUE")
+        check_text(option, name.strip(), value)
         pairs[name.strip()] = value
     return pairs
+
+
+def check_text(option: str, name: str, value: str) -> None:
+    """UsageError for a pair with bytes that are no UTF-8; the value may be a password."""
+    try:
+        f"{name}={value}".encode()
+    except UnicodeEncodeError:
+        # Python has such bytes as lone surrogates, which neither a terminal nor a file takes.
+        shown = name.encode("utf-8", "backslashreplace").decode("utf-8")
+        raise UsageError(f"{option} {shown}: write its name and value in UTF-8") from None
 
 
 @contextmanager

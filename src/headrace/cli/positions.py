@@ -16,4 +16,4 @@ def parse_position(text: str, now_ms: int) -> Position:
     try:
         return positions.parse_position(text, now_ms)
     except ConfigError as error:
-        raise UsageError(f"{text!r} is no position; {error.wanted}") from None
+        raise UsageError(f"{error.value!r} is no position; {error.wanted}") from None

@@ -67,19 +67,30 @@ class Offsets:
         self._oldest = oldest_offsets(connection, admin, self._partitions)
         self._end = end_offsets(connection, admin, self._partitions)
 
-    def starts(self, position: Position) -> dict[Partition, int]:
-        """Where to begin; CommandError for an offset that a partition does not have."""
+    def starts(
+        self, position: Position, partitions: Iterable[Partition] | None = None
+    ) -> dict[Partition, int]:
+        """Where to begin, in all or in these; CommandError for an offset that one does not have.
+
+        A partition that was made since begins at 0.
+        """
+        if partitions is None:
+            return self._starts(position, self._partitions)
+        wanted = list(partitions)
+        known = [each for each in wanted if each in self._partitions]
+        return dict.fromkeys(wanted, 0) | (self._starts(position, known) if known else {})
+
+    def _starts(self, position: Position, partitions: list[Partition]) -> dict[Partition, int]:
         if position.kind is Kind.OFFSET:
-            starts = dict.fromkeys(self._partitions, position.value)
-            self.check(starts, "--from")
+            starts = dict.fromkeys(partitions, position.value)
+            self._check(starts)
             return starts
         if position.kind is Kind.SHIFT and position.value >= 0:
             wanted = self._shifted(self._oldest, position.value)
         else:
             wanted = self._wanted(position)
         return {
-            partition: min(max(offset, self._oldest[partition]), self._end[partition])
-            for partition, offset in wanted.items()
+            each: min(max(wanted[each], self._oldest[each]), self._end[each]) for each in partitions
         }
 
     def ends(self, position: Position | None, *, is_following: bool) -> Ends:
@@ -95,14 +106,13 @@ class Offsets:
         passed = {each: end for each, end in wanted.items() if end < self._end[each]}
         return Ends(dict.fromkeys(self._partitions, ENDLESS) | passed, position.value)
 
-    def check(self, offsets: Mapping[Partition, int], whose: str) -> None:
-        """Raise CommandError when an offset lies outside of what its partition has."""
+    def _check(self, offsets: Mapping[Partition, int]) -> None:
         for partition, offset in offsets.items():
             oldest, end = self._oldest[partition], self._end[partition]
             if not oldest <= offset <= end:
                 topic, number = partition
                 raise CommandError(
-                    f"{whose} {offset} is out of range: partition {number} of {topic} "
+                    f"--from {offset} is out of range: partition {number} of {topic} "
                     f"has offsets {oldest} up to {end}"
                 )
 

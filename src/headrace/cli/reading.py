@@ -10,6 +10,7 @@ import sys
 import time
 from typing import TYPE_CHECKING, Any
 
+from headrace.cli.group_start import not_there, reset_command
 from headrace.cli.offsets import Partition
 from headrace.cli.outage import Outage
 from headrace.cli.output import CommandError, tell
@@ -78,9 +79,11 @@ class Reader:
         until_ms: int | None,
         is_following: bool,
         timeout_s: float,
+        group: str | None = None,
     ) -> None:
         self.open: dict[Partition, int] = {}  # each with the offset at which it ends
         self.left = sys.maxsize if count is None else count
+        self.has_read = self.has_printed = False
         self._consumer = consumer
         self._outage = outage
         self._form = form
@@ -88,6 +91,7 @@ class Reader:
         self._until_ms = until_ms
         self._is_following = is_following
         self._timeout_s = timeout_s
+        self._group = group
         self._printout = Printout()
         self._answered_at = time.monotonic()
         self._is_idle = False
@@ -111,6 +115,7 @@ class Reader:
             self._outage.over()
         parts, positions = self._take(records)
         if parts:
+            self.has_printed = True
             self._printout.write(parts)
         return positions
 
@@ -128,6 +133,7 @@ class Reader:
             if offset >= end or (until_ms is not None and record.timestamp()[1] >= until_ms):
                 self._close(partition)
                 continue
+            self.has_read = True
             if condition is None or condition(record):
                 parts.append(form(record))
                 self.left -= 1
@@ -155,14 +161,29 @@ class Reader:
         elif code in (error.UNKNOWN_TOPIC_OR_PART, error._UNKNOWN_TOPIC, error._UNKNOWN_PARTITION):
             raise unknown_topic(partition[0])
         elif code == error._AUTO_OFFSET_RESET:
-            raise CommandError(
-                f"partition {partition[1]} of {partition[0]}: the next offset is no longer there "
-                f"({error.str()}); retention or a deletion was faster"
-            )
+            raise self._passed(partition, record.offset(), error)
         elif code == error._MAX_POLL_EXCEEDED:
             tell("stdout was not read for so long that the group went on without this member")
         elif error.fatal() or not error.retriable():
             raise CommandError(error.str())
+
+    def _passed(self, partition: Partition, offset: int, error: "KafkaError") -> CommandError:
+        """The error for an offset that went, or whose topic was made again, while reading."""
+        from confluent_kafka import TopicPartition
+
+        topic, number = partition
+        oldest, end = self._consumer.get_watermark_offsets(
+            TopicPartition(topic, number), self._timeout_s
+        )
+        reason = not_there(partition, offset, oldest, end)
+        if reason is None:  # the log has changed once more
+            reason = f"partition {number} of {topic}: {error.str()}"
+        if self._group is None:
+            return CommandError(f"{reason}; --from oldest begins with what there is")
+        return CommandError(
+            f"{reason}; {reset_command(self._group, [topic], [number])} "
+            f"lets group {self._group} begin with what there is"
+        )
 
     def _check_broker(self) -> None:
         """Who reads to an end must not wait for a broker that never comes back."""

@@ -19,11 +19,16 @@ Every setting has Kafka's own name. All of Kafka 4.3.1's are known: those in the
 the others are accepted and reported as Kafka reports them (`DescribeConfigs`), since one node has
 nothing they could change.
 
-A name that Kafka does not know stops the start, whether it stands in a file, in a variable or
-behind `--set`; a plug-in's (`metrics.…`, `confluent.…`, `rsm.config.…` and the like) does not. At
-run time a client may set any name for a broker, as in Kafka: it is stored, shown without its
-value and has no effect. `headrace configs set` refuses such a name unless told `--force`. Topics,
-groups and metrics subscriptions take no unknown name.
+A name that Kafka does not know stops the start when it stands in a file or behind `--set`; a
+plug-in's (`metrics.…`, `confluent.…`, `rsm.config.…` and the like) does not. Of variables a
+misspelt one stops it, with the name that was meant; any other that begins with `HEADRACE_` and is
+none of ours is named in a warning. Kubernetes sets such ones in every pod when a service is called
+`headrace` or `headrace-…`: `HEADRACE_SERVICE_HOST`, `HEADRACE_PORT_9092_TCP_ADDR`, and for a
+service `headrace-http` even `HEADRACE_HTTP_PORT=tcp://10.0.0.1:9644`, which is not taken for the
+port. `enableServiceLinks: false` in the pod's spec keeps them away. At run time a client may set
+any name for a broker, as in Kafka: it is stored, shown without its value and has no effect.
+`headrace configs set` refuses such a name unless told `--force`. Topics, groups and metrics
+subscriptions take no unknown name.
 
 Settings that ask for security stop the start, since nothing here could honour them: a listener
 that is not PLAINTEXT, `authorizer.class.name`, `ssl.client.auth`,

@@ -12,6 +12,7 @@ import typer
 
 from headrace.cli.connection import Connection, connects
 from headrace.cli.output import CommandError, Json, UsageError, print_heading, print_table, tell
+from headrace.cli.pipeline_words import check_text
 from headrace.errors import HeadraceError, PipelineDefinitionError
 
 if TYPE_CHECKING:
@@ -102,14 +103,20 @@ def sql(
 
 
 def _print_answer(answer: "Answer", limit: int | None, *, is_json: bool, is_csv: bool) -> None:
-    from headrace.cli.sql_output import print_csv, print_json_lines, print_pretty
+    from headrace.cli.sql_output import (
+        print_csv,
+        print_json_lines,
+        print_pretty,
+        with_times_as_text,
+    )
 
-    schema = answer.frame.schema
+    frame = with_times_as_text(answer.frame)
+    schema = frame.schema
     if limit is None and (is_json or is_csv):
-        rows: Any = answer.frame.toLocalIterator()  # one part at a time: any number of rows
+        rows: Any = frame.toLocalIterator()  # one part at a time: any number of rows
         has_more = False
     else:
-        rows = answer.frame.collect()
+        rows = frame.collect()
         has_more = limit is not None and len(rows) > limit
         rows = rows[:limit]
     if is_json:
@@ -206,4 +213,5 @@ def _pair(text: str, option: str, form: str) -> tuple[str, str]:
     name, separator, value = text.partition("=")
     if not separator or not name or not value:
         raise UsageError(f"{option} {text}: write {form}")
+    check_text(option, name.strip(), value)
     return name.strip(), value.strip()

@@ -1,20 +1,22 @@
 """Rows of a query as people and programs read them: a table, JSON lines, CSV.
 
-Times are UTC whatever the machine's zone is; bytes are hexadecimal behind `0x`.
+Times are UTC whatever the machine's zone is; bytes are hexadecimal behind `0x`. Spark makes text
+of times, since its years go on where Python's end, and producers stamp records with any number.
 """
 
 import csv
 import json
 import math
+import re
 import sys
 from collections.abc import Callable, Iterable, Sequence
-from datetime import UTC, date, datetime
 from decimal import Decimal
 from typing import TYPE_CHECKING, Any
 
 from headrace.cli.output import NONE, print_table
 
 if TYPE_CHECKING:
+    from pyspark.sql import Column, DataFrame
     from pyspark.sql.types import DataType, StructType
 
 _NUMBERS = ("tinyint", "smallint", "int", "bigint", "float", "double", "decimal")
@@ -45,6 +47,63 @@ def print_csv(schema: "StructType", rows: Iterable[Sequence[object]]) -> None:
     writer.writerow(schema.names)
     for row in _plain(schema, rows):
         writer.writerow([_cell(value, "") for value in row])
+
+
+def with_times_as_text(frame: "DataFrame") -> "DataFrame":
+    """The same rows, all their dates and times in ISO 8601, also inside of others."""
+    names = frame.columns
+    if not any(_has_time(field.dataType) for field in frame.schema.fields):
+        return frame
+    # By place: two columns of a join may have one name.
+    numbered = frame.toDF(*(f"_{number}" for number in range(len(names))))
+    texts = [
+        _with_text(numbered[each.name], each.dataType).alias(name)
+        for each, name in zip(numbered.schema.fields, names, strict=True)
+    ]
+    return numbered.select(*texts)
+
+
+def _has_time(kind: "DataType") -> bool:
+    return re.search(r"\b(date|timestamp)", kind.simpleString()) is not None
+
+
+def _with_text(column: "Column", kind: "DataType") -> "Column":
+    from pyspark.sql import functions as F  # noqa: N812 - as everybody calls it
+    from pyspark.sql import types
+
+    match kind:
+        case types.DateType():
+            return column.cast("string")
+        case types.TimestampNTZType():
+            return _iso(column)
+        case types.TimestampType():
+            return F.concat(_iso(F.to_utc_timestamp(column, F.current_timezone())), F.lit("Z"))
+        case types.StructType() if _has_time(kind):
+            parts = [_with_text(column[each.name], each.dataType).alias(each.name)
+                     for each in kind.fields]  # fmt: skip
+            return F.when(column.isNotNull(), F.struct(*parts))
+        case types.ArrayType() if _has_time(kind):
+            return F.transform(column, lambda each: _with_text(each, kind.elementType))
+        case types.MapType() if _has_time(kind):
+            entries = F.transform(
+                F.map_entries(column),
+                lambda each: F.struct(
+                    _with_text(each["key"], kind.keyType), _with_text(each["value"], kind.valueType)
+                ),
+            )
+            return F.map_from_entries(entries)
+    return column
+
+
+def _iso(time: "Column") -> "Column":
+    from pyspark.sql import functions as F  # noqa: N812
+
+    # A fraction only where there is one, as Python has it.
+    fraction = F.date_format(time, ".SSSSSS")
+    return F.concat(
+        F.date_format(time, "yyyy-MM-dd'T'HH:mm:ss"),
+        F.when(fraction != ".000000", fraction).otherwise(""),
+    )
 
 
 def unique_names(names: Sequence[str]) -> list[str]:
@@ -82,8 +141,6 @@ def _maker(kind: "DataType") -> Callable[[Any], Any]:
         return _unless_null(
             lambda values: {str(key(name)): member(value) for name, value in values.items()}
         )
-    if isinstance(kind, types.TimestampType):
-        return _unless_null(_utc)
     return _unless_null(_scalar)
 
 
@@ -91,17 +148,10 @@ def _unless_null(make: Callable[[Any], Any]) -> Callable[[Any], Any]:
     return lambda value: None if value is None else make(value)
 
 
-def _utc(time: datetime) -> str:
-    # pyspark hands times over in the machine's zone, without naming it.
-    return time.astimezone(UTC).isoformat().replace("+00:00", "Z")
-
-
 def _scalar(value: Any) -> Any:
     match value:
         case bytes() | bytearray():
             return "0x" + value.hex().upper()
-        case datetime() | date():
-            return value.isoformat()
         case float() if not math.isfinite(value):
             return str(value)  # JSON has neither NaN nor infinity
         case Decimal():

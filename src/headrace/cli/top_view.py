@@ -117,7 +117,10 @@ def _table(columns: tuple[str, ...], rows: Iterator[list[str]], *, first_number:
 
     table = Table(box=box.SIMPLE_HEAD, pad_edge=False, header_style="bold")
     for index, column in enumerate(columns):
-        table.add_column(column, justify="right" if index >= first_number else "left")
+        # Folded, not cut: of two long names the ends differ.
+        table.add_column(
+            column, justify="right" if index >= first_number else "left", overflow="fold"
+        )
     for row in rows:
         table.add_row(*map(Text, row))  # Text: a name with [brackets] is no markup
     return table

@@ -5,6 +5,7 @@ import shutil
 import signal
 import sys
 import tempfile
+import time
 from collections.abc import Sequence
 from pathlib import Path
 from types import FrameType
@@ -13,6 +14,8 @@ from typing import NoReturn
 from confluent_kafka import KafkaException
 from rich.console import Console
 
+from headrace.demo.duration import Past, expectation, note
+from headrace.demo.remains import how_to_look, keep
 from headrace.demo.story import Story, Wishes
 from headrace.errors import HeadraceError
 
@@ -32,11 +35,20 @@ def main(arguments: Sequence[str] | None = None) -> int:
     wishes = Wishes(
         seconds=options.seconds, rate=options.rate, plot=options.plot, is_kept=options.keep
     )
+    results = wishes.plot.parent
+    console.print(expectation(wishes.seconds, wishes.rate, results), highlight=False)
+    started = time.monotonic()
     directory = Path(tempfile.mkdtemp(prefix="headrace-demo-"))
     is_failed = True
     try:
         Story(console, directory, wishes).tell()
         is_failed = False
+        took_seconds = time.monotonic() - started
+        note(
+            Past(feed_seconds=wishes.seconds, rate=wishes.rate, took_seconds=took_seconds), results
+        )
+        kept = keep(directory, results)
+        console.print(how_to_look(kept), markup=False, highlight=False, soft_wrap=True)
     except KeyboardInterrupt:
         is_failed = False
         print("headrace demo: interrupted; all stopped", file=sys.stderr)
@@ -50,7 +62,6 @@ def main(arguments: Sequence[str] | None = None) -> int:
             print(f"headrace demo: {directory} is left for a look", file=sys.stderr)
         else:
             shutil.rmtree(directory, ignore_errors=True)
-            console.print(f"removed {directory}", highlight=False)
     return 0
 
 

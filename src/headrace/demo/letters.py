@@ -49,7 +49,8 @@ def reasons_table(letters: Iterable[DeadLetter], rows: int = 12) -> Table:
     table.add_column("its value")
     for alike in list(by_reason(letters).values())[:rows]:
         example = alike[0]
-        place = f"{example.topic}-{example.partition}@{example.offset}"
+        source = example.source
+        place = f"{source.topic}-{source.partition}@{source.offset}"
         # Values are whatever was sent: never taken for markup.
         value = (example.value or b"").decode("utf-8", "replace")
         shown = value[:_EXAMPLE_CHARACTERS] + "…" * (len(value) > _EXAMPLE_CHARACTERS)

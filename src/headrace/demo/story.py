@@ -27,17 +27,18 @@ from headrace.demo.comparison import (
 from headrace.demo.letters import all_letters, reasons_table
 from headrace.demo.pipelines import DemoPipeline, RunningPipelines
 from headrace.demo.plot import can_plot, write_plot
+from headrace.demo.remains import BROKER, DATABASE, LAKE, TOPIC, our_command
 from headrace.demo.sending import FeedSender
 from headrace.demo.sensors import SCHEMA, Books
 from headrace.demo.view import view
 from headrace.demo.watch import Watcher
 from headrace.errors import HeadraceError
+from headrace.errors.installing import how_to_install
 from headrace.testing import BrokerProcess, broker_process
 
 if TYPE_CHECKING:
     from pyspark.sql import SparkSession
 
-TOPIC = "readings"
 PARTITIONS = 4
 DEAD_LETTER_TOPIC = "table.dead-letters"
 _LOOK_SECONDS = 0.5
@@ -67,8 +68,8 @@ class Story:
     def __init__(self, console: Console, directory: Path, wishes: Wishes) -> None:
         self._console, self._wishes = console, wishes
         self._state_dir = directory / "state"
-        self._broker_dir = directory / "broker"
-        self._lake, self._database = directory / "lake", directory / "readings.db"
+        self._broker_dir = directory / BROKER
+        self._lake, self._database = directory / LAKE, directory / DATABASE
         options = {"format": "json", "schema": SCHEMA, "table": TOPIC, "key": "sensor"}
         self._pipelines = (
             DemoPipeline(name="archive", topic=TOPIC, to=f"parquet:{self._lake}"),
@@ -168,12 +169,10 @@ class Story:
         self._console.print(reasons_table(letters))
         sent = ", ".join(f"{count:,} {kind}" for kind, count in sorted(books.bad.items()))
         self._say(f"the feed had spoilt {books.bad.total():,}: {sent}")
-        bootstrap = broker.bootstrap
-        self._say(f"  headrace pipeline dead-letters table --summary --bootstrap {bootstrap}")
 
     def _plot(self, watcher: Watcher) -> None:
         if not can_plot():
-            self._say("no plot: matplotlib is not installed (pip install 'headrace[bench]')")
+            self._say(f"no plot: it needs matplotlib: {how_to_install('bench', 'matplotlib')}")
             return
         write_plot(watcher.looks, watcher.groups, self._wishes.plot)
         self._say(f"\nthe rates as a picture: {self._wishes.plot.absolute()}")
@@ -181,15 +180,15 @@ class Story:
     def _keep(self, broker: BrokerProcess, running: RunningPipelines) -> None:
         """Leave all running, with a slow feed, until Ctrl-C."""
         bootstrap, state_dir = broker.bootstrap, self._state_dir
-        lake, database = self._lake, self._database
+        lake, database, headrace = self._lake, self._database, our_command()
         self._say(
             f"\nall of it runs on, with {_KEPT_RATE:g} messages a second; look at it with\n"
-            f"  headrace top --bootstrap {bootstrap}\n"
-            f"  headrace groups describe archive --bootstrap {bootstrap}\n"
-            f"  headrace pipeline status --state-dir {state_dir}\n"
-            f"  headrace pipeline dead-letters table --summary --bootstrap {bootstrap}\n"
-            f"  headrace sql 'select count(*) from {TOPIC}' --bootstrap {bootstrap}\n"
-            f"  headrace sql 'select count(*) from parquet.`{lake}`'\n"
+            f"  {headrace} top --bootstrap {bootstrap}\n"
+            f"  {headrace} groups describe archive --bootstrap {bootstrap}\n"
+            f"  {headrace} pipeline status --state-dir {state_dir}\n"
+            f"  {headrace} pipeline dead-letters table --summary --bootstrap {bootstrap}\n"
+            f"  {headrace} sql 'select count(*) from {TOPIC}' --bootstrap {bootstrap}\n"
+            f"  {headrace} sql 'select count(*) from parquet.`{lake}`'\n"
             f"  sqlite3 {database} 'select * from {TOPIC} limit 5'\n"
             "Ctrl-C ends it and removes everything but the picture"
         )

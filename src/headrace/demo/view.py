@@ -23,7 +23,7 @@ class Shows(Protocol):
 @contextmanager
 def view(console: Console, watcher: Watcher) -> Iterator[Shows]:
     """Give the function that shows the watcher's last look, and what is waited for."""
-    if not console.is_terminal:
+    if not console.is_terminal or console.is_dumb_terminal:  # on that one nothing is redrawn
         yield _plain(console, watcher)
         return
     with Live(console=console, auto_refresh=False, transient=False) as live:

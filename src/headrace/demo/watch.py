@@ -65,8 +65,12 @@ class Watcher:
 
     def _done(self, group: str) -> int:
         asked = [ConsumerGroupTopicPartitions(group)]
-        futures = self._admin.list_consumer_group_offsets(asked, request_timeout=_TIMEOUT_SECONDS)
+        described = self._admin.describe_consumer_groups([group], request_timeout=_TIMEOUT_SECONDS)
         with contextlib.suppress(KafkaException):  # the group is not there yet
+            described[group].result()  # a coordinator that is not ready yet answers this unharmed
+            futures = self._admin.list_consumer_group_offsets(
+                asked, request_timeout=_TIMEOUT_SECONDS
+            )
             positions = futures[group].result().topic_partitions
             return sum(max(0, each.offset) for each in positions if each.topic == self._topic)
         return 0

@@ -30,6 +30,7 @@ HeadraceError
 │   └── DrillError           a fail-over drill that cannot be run to its end
 ├── MirrorError              a mirror that cannot go on, or whose copy differs
 │   └── MirrorRefusedError   one that would go round in circles, or into a topic that is not its own
+│       └── MirrorIdentityError  another topic or cluster has the name of the one that was copied
 ├── PipelineError            a pipeline that cannot be found, started or gone on with
 │   ├── PipelineDefinitionError  its module, its YAML or its options
 │   ├── SparkError           Spark cannot be set up, started or asked; `log_file` has its traces
@@ -65,6 +66,7 @@ from headrace.errors.base import (
     JavaNotFoundError,
     MessageTooLargeError,
     MirrorError,
+    MirrorIdentityError,
     MirrorRefusedError,
     NodeError,
     OffsetOutOfRangeError,
@@ -156,6 +158,7 @@ __all__ = [
     "MemberIdRequiredError",
     "MessageTooLargeError",
     "MirrorError",
+    "MirrorIdentityError",
     "MirrorRefusedError",
     "NodeError",
     "NonEmptyGroupError",

@@ -241,6 +241,10 @@ class MirrorRefusedError(MirrorError):
     """It would go in circles, or into a topic that is not its own; nothing is written."""
 
 
+class MirrorIdentityError(MirrorRefusedError):
+    """A topic or a cluster is not the one that was copied, though it has the same name."""
+
+
 class PipelineError(HeadraceError):
     """A pipeline cannot be found, started or gone on with; the message names the fix."""
 

@@ -1,11 +1,11 @@
 """Clusters of real Apache Kafka on this machine, each in a directory of its own.
 
 A cluster outlives the process that starts it: any process can open its directory and find,
-start, stop and signal its nodes. One command at a time changes a cluster as a whole.
+start, stop and signal its nodes. One command at a time changes a cluster as a whole, and none
+while another starts one of its nodes: nothing is started of a cluster that is gone.
 """
 
 import contextlib
-import fcntl
 import os
 import shutil
 import time
@@ -17,6 +17,7 @@ from typing import NamedTuple
 from headrace.errors import ClusterError, NodeError
 from headrace.java.installation import find_java
 from headrace.kafka import layout as layouts
+from headrace.kafka import locks
 from headrace.kafka.cluster_node import PAUSED, POLL_S, STOPPED, Node
 from headrace.kafka.jars import KAFKA_VERSION, find_version, kafka_jars
 from headrace.kafka.jvm import SMALL_JVM
@@ -44,9 +45,16 @@ class Cluster:
         self.directory = directory.absolute()
         self.layout = layout
         self.nodes = tuple(
-            Node(self.directory / f"node-{place.id}", layout, place, is_tied=is_tied)
+            Node(
+                self.directory / f"node-{place.id}",
+                layout,
+                place,
+                is_tied=is_tied,
+                while_it_starts=self.in_use,
+            )
             for place in layout.nodes
         )
+        self._has_lock = False
 
     @classmethod
     def create(
@@ -75,17 +83,18 @@ class Cluster:
             settings=settings,
             jvm_flags=jvm_flags,
         )
-        if (directory / layouts.FILE_NAME).exists():
-            raise ClusterError(f"there is a cluster in {directory} already")
+        check_directory(directory)
         try:
             directory.mkdir(parents=True, exist_ok=True)
-            if any(directory.iterdir()):
-                raise ClusterError(
-                    f"{directory} holds other files; choose a new or an empty directory"
-                )
-            layouts.write(layout, directory)
+            lock = locks.take(directory / _LOCK_FILE)
         except OSError as error:
             raise ClusterError(f"cannot write {directory}: {error.strerror}") from error
+        if lock is None:
+            raise ClusterError(f"another command is making a cluster in {directory}; wait for it")
+        try:
+            _lay_down(layout, directory)
+        finally:
+            os.close(lock)
         return cls(directory, layout, is_tied=is_tied)
 
     @classmethod
@@ -118,6 +127,14 @@ class Cluster:
         return ",".join(node.bootstrap for node in self.brokers)
 
     @property
+    def is_there(self) -> bool:
+        """Whether it is still the cluster of its directory: nobody has removed it since."""
+        try:
+            return layouts.read(self.directory).cluster_id == self.layout.cluster_id
+        except (OSError, ClusterError):
+            return False
+
+    @property
     def is_running(self) -> bool:
         """Whether any of its nodes runs."""
         return any(node.state != STOPPED for node in self.nodes)
@@ -135,7 +152,7 @@ class Cluster:
         On failure those it has started are stopped again.
         """
         tell = on_progress or (lambda _progress: None)
-        with self._changing():
+        with self._locked(locks.EXCLUSIVE):
             find_java()
             kafka_jars(self.version, on_bytes=lambda done, of: tell(Progress("jars", done, of)))
             absent = [node for node in self.nodes if node.state == STOPPED]
@@ -167,13 +184,13 @@ class Cluster:
 
     def down(self, grace_s: float = 60) -> None:
         """Stop all nodes cleanly: brokers first, while there are controllers to hear of it."""
-        with self._changing():
+        with self._locked(locks.EXCLUSIVE):
             _stop_all([node for node in self.nodes if CONTROLLER not in node.roles], grace_s)
             _stop_all(self.controllers, grace_s)
 
     def destroy(self) -> None:
         """End all nodes and remove all they have written, with the cluster itself."""
-        with self._changing():
+        with self._locked(locks.EXCLUSIVE):
             _stop_all(self.nodes, grace_s=0)
             for node in self.nodes:
                 shutil.rmtree(node.directory, ignore_errors=True)
@@ -182,6 +199,19 @@ class Cluster:
             (self.directory / _LOCK_FILE).unlink(missing_ok=True)
         with contextlib.suppress(OSError):  # what others have put there stays
             self.directory.rmdir()
+
+    @contextlib.contextmanager
+    def in_use(self) -> Iterator[None]:
+        """Meanwhile it is not brought up or down or removed as a whole; refused if it is gone."""
+        with self._locked(locks.SHARED):
+            yield
+
+    def check_is_there(self) -> None:
+        """ClusterError when somebody has removed it."""
+        if not self.is_there:
+            raise ClusterError(
+                f"cluster {self.name} in {self.directory} was removed by another command"
+            )
 
     def _check_ports(self, nodes: Sequence[Node]) -> None:
         places = {place.id: place for place in self.layout.nodes}
@@ -206,21 +236,33 @@ class Cluster:
             raise
 
     @contextlib.contextmanager
-    def _changing(self) -> Iterator[None]:
+    def _locked(self, kind: int) -> Iterator[None]:
+        """Lock it, and look once more: while we waited it may have been removed."""
+        self.check_is_there()
+        if self._has_lock:  # what we do ourselves, as starting its nodes, needs no second one
+            yield
+            return
+        path = self.directory / _LOCK_FILE
         try:
-            lock = os.open(self.directory / _LOCK_FILE, os.O_RDWR | os.O_CREAT | os.O_CLOEXEC)
+            lock = locks.take(path, kind)
+        except FileNotFoundError:
+            lock = None
+            self.check_is_there()
         except OSError as error:
             raise ClusterError(f"cannot write {self.directory}: {error.strerror}") from error
-        try:
-            fcntl.flock(lock, fcntl.LOCK_EX | fcntl.LOCK_NB)
-        except OSError as error:
-            os.close(lock)
+        if lock is None:
             raise ClusterError(
-                f"another command is changing cluster {self.name}; wait until it is done"
-            ) from error
+                f"another command is at work on cluster {self.name}, such as up, down or a drill; "
+                "wait until it is done"
+            )
         try:
+            if not self.is_there:
+                path.unlink(missing_ok=True)  # ours, made where nothing is any more
+            self.check_is_there()
+            self._has_lock = True
             yield
         finally:
+            self._has_lock = False
             os.close(lock)
 
 
@@ -255,6 +297,29 @@ def running_cluster(
         yield cluster
     finally:
         cluster.destroy()
+
+
+def check_directory(directory: Path) -> None:
+    """ClusterError for a directory that Java could not open."""
+    try:
+        str(directory.absolute()).encode("utf-8")
+    except UnicodeEncodeError as error:
+        raise ClusterError(
+            f"{str(directory)!r} is not UTF-8, and Java would not find it; choose another directory"
+        ) from error
+
+
+def _lay_down(layout: Layout, directory: Path) -> None:
+    """Write the cluster's layout into a directory that we have locked and nobody else uses."""
+    if (directory / layouts.FILE_NAME).exists():
+        raise ClusterError(f"there is a cluster in {directory} already")
+    try:
+        if any(path.name != _LOCK_FILE for path in directory.iterdir()):
+            (directory / _LOCK_FILE).unlink()
+            raise ClusterError(f"{directory} holds other files; choose a new or an empty directory")
+        layouts.write(layout, directory)
+    except OSError as error:
+        raise ClusterError(f"cannot write {directory}: {error.strerror}") from error
 
 
 def _await_started(nodes: Sequence[Node], timeout_s: float, tell: OnProgress) -> None:

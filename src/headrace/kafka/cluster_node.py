@@ -9,6 +9,8 @@ import os
 import subprocess
 import time
 import uuid
+from collections.abc import Callable
+from contextlib import AbstractContextManager
 from pathlib import Path
 
 import psutil
@@ -41,13 +43,21 @@ class Node:
     """One node of a cluster. Not for several threads at once; several processes are fine."""
 
     def __init__(
-        self, directory: Path, layout: Layout, place: NodeLayout, *, is_tied: bool = False
+        self,
+        directory: Path,
+        layout: Layout,
+        place: NodeLayout,
+        *,
+        is_tied: bool = False,
+        while_it_starts: Callable[[], AbstractContextManager[None]] = contextlib.nullcontext,
     ) -> None:
+        """`while_it_starts` keeps others from removing the directory, or refuses the start."""
         self.directory = directory.absolute()
         self.data_directory = self.directory / "data"
         self.log_file = self.directory / "kafka.log"
         self.id, self.roles, self.port = place.id, place.roles, place.port
         self._layout, self._place, self._is_tied = layout, place, is_tied
+        self._while_it_starts = while_it_starts
         self._java = NodeProcess(self.directory)
         self._output_file = self.directory / "java.out"  # what Java says outside of the log
         self._lock: int | None = None
@@ -103,7 +113,7 @@ class Node:
             raise NodeError(f"cannot make {self.directory}: {error.strerror}") from error
         self._lock = self._java.take_lock()
         try:
-            properties = node_properties(self._layout, self._place, self.data_directory)
+            properties = node_properties(self._layout, self._place, self.data_directory.name)
             write_properties(properties, self._java.properties_file)
             if not self.is_formatted:
                 self._format(formatted)
@@ -125,7 +135,11 @@ class Node:
 
     def launch(self) -> None:
         """Start the process and return at once; `await_started` waits for it."""
-        self.prepare()
+        with self._while_it_starts():
+            self.prepare()
+            self._launch()
+
+    def _launch(self) -> None:
         assert self._lock is not None
         try:
             self._settle_archive(is_whole=False)  # nobody knows how that run ended
@@ -139,8 +153,7 @@ class Node:
                 MAIN_CLASS,
                 self._java.properties_file,
                 flags=flags,
-                log4j_file=write_log4j(self.directory, is_node=True),
-                log_file=self.log_file,
+                log4j_file=write_log4j(self.directory, log_name=self.log_file.name),
                 version=self._layout.version,
             )
             log_start = self.log_file.stat().st_size if self.log_file.exists() else 0

@@ -11,7 +11,7 @@ import subprocess
 from pathlib import Path
 
 from headrace.errors import NodeError
-from headrace.kafka.jvm import SMALL_JVM, java_command, use_archive, write_log4j
+from headrace.kafka.jvm import SMALL_JVM, java_command, java_environment, use_archive, write_log4j
 from headrace.kafka.layout import Layout, random_cluster_id
 
 _TIMEOUT_S = 120
@@ -26,7 +26,10 @@ def is_formatted(data_directory: Path) -> bool:
 
 
 def format_storage(properties_file: Path, data_directory: Path, layout: Layout) -> None:
-    """Format what `properties_file` names; a bad setting is found here, in Kafka's words."""
+    """Format what `properties_file` names, as its own directory sees it.
+
+    A bad setting is found here, in Kafka's words.
+    """
     # -g: what an interrupted run has formatted already is left as it is.
     arguments = ("format", "-t", layout.cluster_id, "-g", "-c", properties_file)
     command = java_command(
@@ -37,7 +40,14 @@ def format_storage(properties_file: Path, data_directory: Path, layout: Layout) 
         version=layout.version,
     )
     try:
-        answer = subprocess.run(command, capture_output=True, text=True, timeout=_TIMEOUT_S)
+        answer = subprocess.run(
+            command,
+            capture_output=True,
+            text=True,
+            timeout=_TIMEOUT_S,
+            env=java_environment(),
+            cwd=properties_file.parent,
+        )
     except subprocess.TimeoutExpired as error:
         raise NodeError(f"formatting {data_directory} took over {_TIMEOUT_S} s") from error
     if answer.returncode:

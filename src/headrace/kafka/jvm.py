@@ -6,6 +6,7 @@ cleanly without finding one leaves one behind.
 """
 
 import hashlib
+import os
 from collections.abc import Sequence
 from pathlib import Path
 
@@ -28,16 +29,18 @@ BENCH_JVM = (
 ARCHIVE_SUFFIX = ".jsa"
 # A node whose peers are dead warns every second: its log is bounded.
 NODE_LOG_BYTES, NODE_LOG_BACKUPS = 10 * 1024 * 1024, 3
-_LOG_PROPERTY = "headrace.log"
+# Java takes the names of files for what the locale says; a plain C one would have none but ASCII.
+_LOCALE = {"LC_ALL": "C.UTF-8"}
 
 _CONSOLE = """\
 appender.out.type = Console
 appender.out.target = SYSTEM_ERR
 """
+# Relative to where the node runs: in a pattern a path's own % and $ would mean something.
 _ROLLING_FILE = f"""\
 appender.out.type = RollingFile
-appender.out.fileName = ${{sys:{_LOG_PROPERTY}}}
-appender.out.filePattern = ${{sys:{_LOG_PROPERTY}}}.%i
+appender.out.fileName = {{name}}
+appender.out.filePattern = {{name}}.%i
 appender.out.policies.type = Policies
 appender.out.policies.size.type = SizeBasedTriggeringPolicy
 appender.out.policies.size.size = {NODE_LOG_BYTES}
@@ -69,17 +72,20 @@ def java_command(
     *arguments: str | Path,
     flags: Sequence[str] = SMALL_JVM,
     log4j_file: Path | None = None,
-    log_file: Path | None = None,
     version: str = KAFKA_VERSION,
 ) -> list[str]:
     """Build the command line that runs `class_name` of Kafka's."""
     class_path = ":".join(map(str, kafka_jars(version)))
     command = [str(find_java().path), *flags]
     if log4j_file:
-        command.append(f"-Dlog4j2.configurationFile={log4j_file}")
-    if log_file:
-        command.append(f"-D{_LOG_PROPERTY}={log_file}")
+        # As a URI: of a path it would take a comma for the end of one of several.
+        command.append(f"-Dlog4j2.configurationFile={log4j_file.absolute().as_uri()}")
     return [*command, "-cp", class_path, class_name, *map(str, arguments)]
+
+
+def java_environment() -> dict[str, str]:
+    """Our environment, with a locale in which every UTF-8 path can be opened."""
+    return {**os.environ, **_LOCALE}
 
 
 def use_archive(version: str = KAFKA_VERSION) -> list[str]:
@@ -89,11 +95,12 @@ def use_archive(version: str = KAFKA_VERSION) -> list[str]:
     return [f"-XX:SharedArchiveFile={path}", "-Xshare:auto", "-Xlog:disable"] * path.exists()
 
 
-def write_log4j(directory: Path, *, is_node: bool = False) -> Path:
+def write_log4j(directory: Path, *, log_name: str | None = None) -> Path:
     """Write the quiet logging configuration: warnings, and the line that says "started".
 
-    A tool writes them to stderr, a node into the file that `java_command` is given.
+    A tool writes them to stderr, a node into the file of that name where it runs.
     """
     path = directory / "log4j2.properties"
-    path.write_text(_LOG4J + (_ROLLING_FILE if is_node else _CONSOLE), "utf-8")
+    appender = _ROLLING_FILE.format(name=log_name) if log_name else _CONSOLE
+    path.write_text(_LOG4J + appender, "utf-8")
     return path

@@ -8,7 +8,6 @@ down when it was started, or that has this directory's configuration on its comm
 
 import atexit
 import contextlib
-import fcntl
 import json
 import os
 import signal
@@ -21,13 +20,12 @@ from typing import Any
 import psutil
 
 from headrace.errors import NodeError
-from headrace.kafka import process
+from headrace.kafka import locks, process
+from headrace.kafka.jvm import java_environment
 
 _LOCK_FILE = ".headrace.lock"
 _RUN_FILE = "run.json"
 MAIN_CLASS = "kafka.Kafka"
-# Who merely looks whether a directory is in use holds its lock for a moment.
-_LOCK_PATIENCE_S = 1.0
 _PAUSE_S = 0.02
 # A killed process is gone at once, unless its machine is out of breath.
 _KILL_PATIENCE_S = 60.0
@@ -74,16 +72,11 @@ class NodeProcess:
 
     def take_lock(self) -> int:
         """Reserve the directory and return the lock; NodeError while a node runs in it."""
-        lock = os.open(self.directory / _LOCK_FILE, os.O_RDWR | os.O_CREAT | os.O_CLOEXEC, 0o644)
-        deadline = time.monotonic() + _LOCK_PATIENCE_S
-        while not _locks(lock, fcntl.LOCK_EX):
-            if time.monotonic() >= deadline:
-                os.close(lock)
-                raise NodeError(
-                    f"another Kafka node runs in {self.directory}; "
-                    "stop it or choose another directory"
-                )
-            time.sleep(_PAUSE_S)
+        lock = locks.take(self.directory / _LOCK_FILE)
+        if lock is None:
+            raise NodeError(
+                f"another Kafka node runs in {self.directory}; stop it or choose another directory"
+            )
         return lock
 
     def launch(
@@ -93,7 +86,12 @@ class NodeProcess:
         try:
             output.unlink(missing_ok=True)
             child = process.start(
-                command, output=output, cwd=self.directory, pass_fds=[lock], is_tied=is_tied
+                command,
+                output=output,
+                env=java_environment(),
+                cwd=self.directory,
+                pass_fds=[lock],
+                is_tied=is_tied,
             )
         finally:
             os.close(lock)
@@ -164,7 +162,7 @@ class NodeProcess:
         except OSError:
             return False
         try:
-            return not _locks(lock, fcntl.LOCK_SH)
+            return not locks.is_granted(lock, locks.SHARED)
         finally:
             os.close(lock)
 
@@ -219,12 +217,4 @@ def _is_true_within(timeout_s: float, claim: Callable[[], bool]) -> bool:
         if time.monotonic() >= deadline:
             return False
         time.sleep(_PAUSE_S)
-    return True
-
-
-def _locks(descriptor: int, kind: int) -> bool:
-    try:
-        fcntl.flock(descriptor, kind | fcntl.LOCK_NB)
-    except OSError:
-        return False
     return True

@@ -4,6 +4,7 @@ Everything but the node's own place is the same on every node: topic defaults ar
 controllers as well, and a broker that alone knows them makes topics of one replica.
 """
 
+import re
 from pathlib import Path
 
 from headrace.kafka.layout import BROKER, CONTROLLER, HOST, Layout, NodeLayout
@@ -18,8 +19,18 @@ _INTERNAL_PARTITIONS = "12"
 _DEDUPE_BUFFER_BYTES = str(16 * 1024 * 1024)
 
 
-def node_properties(layout: Layout, node: NodeLayout, data_directory: Path) -> dict[str, str]:
-    """Return what Kafka is to be told about one node; the layout's own settings win."""
+# What Java's reader takes for something else, in a name or in front of a value; see `_written`.
+_NAMED = {"\t": "\\t", "\n": "\\n", "\r": "\\r", "\f": "\\f"}
+_SPECIAL = re.compile(r"[\\\t\n\r\f]|[^ -~]")
+_SPECIAL_IN_NAMES = re.compile(r"[\\\t\n\r\f :=#!]|[^ -~]")
+
+
+def node_properties(layout: Layout, node: NodeLayout, data_name: str) -> dict[str, str]:
+    """Return what Kafka is to be told about one node; the layout's own settings win.
+
+    `data_name` is the data directory's name where the node runs. With the path before it a comma
+    in that would part it in two.
+    """
     return {
         "process.roles": ",".join(sorted(node.roles)),
         "node.id": str(node.id),
@@ -29,7 +40,7 @@ def node_properties(layout: Layout, node: NodeLayout, data_directory: Path) -> d
             if each.controller_port is not None
         ),
         **_listeners(node),
-        "log.dirs": str(data_directory),
+        "log.dirs": data_name,
         **_topic_defaults(layout.broker_count),
         "group.initial.rebalance.delay.ms": "0",
         "log.cleaner.dedupe.buffer.size": _DEDUPE_BUFFER_BYTES,
@@ -75,10 +86,25 @@ def _topic_defaults(brokers: int) -> dict[str, str]:
 
 
 def write_properties(properties: dict[str, str], path: Path) -> None:
-    """Write them in the format of Java's properties files."""
-    lines = (f"{key}={_escaped(value)}\n" for key, value in properties.items())
-    path.write_text("".join(lines), "utf-8")
+    """Write them so that java.util.Properties reads the same: it takes every byte for Latin-1."""
+    lines = (f"{_name(name)}={_value(value)}\n" for name, value in properties.items())
+    path.write_text("".join(lines), "ascii")
 
 
-def _escaped(value: str) -> str:
-    return value.replace("\\", "\\\\").replace("\n", "\\n")
+def _name(text: str) -> str:
+    return _SPECIAL_IN_NAMES.sub(_written, text)
+
+
+def _value(text: str) -> str:
+    escaped = _SPECIAL.sub(_written, text)
+    return f"\\{escaped}" if escaped.startswith(" ") else escaped  # else it would be skipped
+
+
+def _written(match: re.Match[str]) -> str:
+    character = match[0]
+    if character in _NAMED:
+        return _NAMED[character]
+    if " " <= character <= "~":
+        return f"\\{character}"
+    units = character.encode("utf-16-be", "surrogatepass").hex()
+    return "".join(f"\\u{units[at : at + 4]}" for at in range(0, len(units), 4))

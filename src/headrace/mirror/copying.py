@@ -6,7 +6,7 @@ compares what has arrived.
 """
 
 import time
-from collections.abc import Callable, Mapping
+from collections.abc import Callable, Collection, Mapping
 from functools import partial
 from typing import TYPE_CHECKING, Any
 from zlib import crc32
@@ -15,9 +15,11 @@ from headrace.errors import MirrorError
 from headrace.mirror.batch_size import BatchSize
 from headrace.mirror.content import HEAD, NULL, content, writable_ms
 from headrace.mirror.end import End
+from headrace.mirror.identity import from_the_start
 from headrace.mirror.partition_copy import Mark, PartitionCopy
 from headrace.mirror.questions import first_offsets
 from headrace.mirror.reading import POLL_S
+from headrace.mirror.watch import Confirm
 from headrace.mirror.writer import STALL_S, ConnectionLostError, SessionFailedError, Writer, refusal
 from headrace.model import TopicPartition
 
@@ -26,9 +28,14 @@ if TYPE_CHECKING:
 
 # Passes by itself: librdkafka goes on trying.
 _PASSING = frozenset({"_TRANSPORT", "_ALL_BROKERS_DOWN", "_TIMED_OUT", "_RESOLVE"})
-_GONE = frozenset({"UNKNOWN_TOPIC_OR_PART", "_UNKNOWN_TOPIC", "_UNKNOWN_PARTITION"})
+# Passes too: it was asked for since, and is there.
+_UNKNOWN = frozenset(
+    {"UNKNOWN_TOPIC_OR_PART", "UNKNOWN_TOPIC_ID", "_UNKNOWN_TOPIC", "_UNKNOWN_PARTITION"}
+)
 _PURGED = frozenset({"_PURGE_QUEUE", "_PURGE_INFLIGHT"})
 _SHORT_S = 10.0
+# Two questions come before anything is sent: once for a few batches, not for each.
+_BATCHES_A_LOOK = 4
 
 
 class Copier:
@@ -41,7 +48,7 @@ class Copier:
         writer: Writer,
         *,
         is_following: bool,
-        tell_once: Callable[[str], None],
+        confirm: Confirm,
     ) -> None:
         self._source, self._target, self._writer = source, target, writer
         self._is_following = is_following
@@ -51,7 +58,7 @@ class Copier:
         self._has_epoch_start = False
         self._step_bytes = 0
         self._short: dict[TopicPartition, float] = {}  # when the end of a source is believed
-        self._tell = tell_once
+        self._confirm = confirm
         self._consumer: Any = source.consumer(
             {
                 "isolation.level": "read_committed",
@@ -81,10 +88,15 @@ class Copier:
             self._consumer.incremental_assign(wanted)
 
     def step(self) -> int:
-        """Copy one batch; returns how many messages it had."""
-        messages = self._consumer.consume(self._batch.count, POLL_S)
+        """Copy what is there, a few batches at most; returns how many messages it had."""
+        messages = self._read()
         if messages:
             self._source.answered()
+            # A consumer goes on at its offset in a topic that was made anew (librdkafka 2.16). What
+            # it has brought is believed when the topic still is, after the reading, what it was;
+            # and it is written to a topic that is, just now, what it was.
+            gone = self._confirm({name for each in messages if (name := each.topic()) is not None})
+            messages = [each for each in messages if each.topic() not in gone]
         self._step_bytes = 0
         runs: dict[TopicPartition, list[Message]] = {}
         topic, number, run = None, -1, list["Message"]()
@@ -115,17 +127,20 @@ class Copier:
                 raise MirrorError(
                     f"{place}: the target has {copy.overlap.end} records, the source only "
                     f"{copy.sent.target} up to its end; somebody else wrote to the target, or the "
-                    f"source lost messages. Delete topic {place.topic} at the target to copy it "
-                    "again"
+                    f"source lost messages. To copy it again, {from_the_start(place.topic)}"
                 )
 
     def flush(self) -> None:
         """Return when everything sent has arrived."""
         while not all(copy.is_settled for copy in self.copies.values()):
             self._writer.wait()
-            self.serve()
-            self.check_stalls()
+            self.watch()
         self._writer.flush()
+
+    def watch(self) -> None:
+        """Look after what is under way while something else is waited for."""
+        self.serve()
+        self.check_stalls()
 
     def check_stalls(self) -> None:
         """Raise ConnectionLostError when an acknowledgement is overdue."""
@@ -134,8 +149,22 @@ class Copier:
             if not copy.is_settled and now - copy.acked_at > STALL_S:
                 raise ConnectionLostError(f"{copy.place} was not acknowledged for {STALL_S:g} s")
 
+    def leave(self, topics: Collection[str]) -> None:
+        """Read no more of these topics."""
+        if topics:
+            self._unassign(lambda place: place.topic in topics)
+
     def close(self) -> None:
         self._consumer.close()
+
+    def _read(self) -> list[Any]:
+        wanted = self._batch.count
+        messages = self._consumer.consume(wanted, POLL_S)
+        for number in range(1, _BATCHES_A_LOOK):
+            if len(messages) < number * wanted:
+                break
+            messages += self._consumer.consume(wanted, 0)
+        return list(messages)
 
     def _send_all(self, runs: Mapping[TopicPartition, list["Message"]]) -> None:
         for place, messages in runs.items():
@@ -260,9 +289,7 @@ class Copier:
             self._at_end(copy, int(message.offset() or 0))
         elif error.code() in (error._AUTO_OFFSET_RESET, error.OFFSET_OUT_OF_RANGE):
             self._skip_removed(copy)
-        elif error.name() in _GONE and self._is_following:
-            self._tell(f"{topic} is not at the source any more")
-        elif error.name() not in _PASSING and not error.retriable():
+        elif error.name() not in _PASSING | _UNKNOWN and not error.retriable():
             raise MirrorError(f"{self._source.label}: {copy.place}: {error.str()}")
 
     def _at_end(self, copy: PartitionCopy, offset: int) -> None:
@@ -279,12 +306,13 @@ class Copier:
         from confluent_kafka import TopicPartition as Place
 
         start = first_offsets(self._source, [copy.place])[copy.place]
+        if self._confirm([copy.place.topic]):
+            return
         check_reach(copy, start)
         if start <= copy.position:
             raise MirrorError(
                 f"{copy.place}: the source no longer has offset {copy.position}, which it had: it "
-                f"lost messages or was made anew. Delete topic {copy.place.topic} at the target to "
-                "copy what is left"
+                f"lost messages. To copy what is left, {from_the_start(copy.place.topic)}"
             )
         copy.passed(start)
         self._consumer.incremental_unassign([Place(*copy.place)])
@@ -292,10 +320,14 @@ class Copier:
 
     def _finish(self, copy: PartitionCopy) -> None:
         """Read no more of a partition that is complete."""
+        self._unassign(lambda place: place == copy.place)
+
+    def _unassign(self, is_wanted: Callable[[TopicPartition], bool]) -> None:
         from confluent_kafka import TopicPartition as Place
 
-        if any((each.topic, each.partition) == copy.place for each in self._consumer.assignment()):
-            self._consumer.incremental_unassign([Place(*copy.place)])
+        places = [TopicPartition(it.topic, it.partition) for it in self._consumer.assignment()]
+        if over := [Place(*place) for place in places if is_wanted(place)]:
+            self._consumer.incremental_unassign(over)
 
 
 def _offset(message: Any) -> int:
@@ -308,7 +340,7 @@ def check_reach(copy: PartitionCopy, source_start: int) -> None:
         raise MirrorError(
             f"{copy.place}: the source has removed messages from {copy.sent.source} to "
             f"{source_start} since the last run was cut off, so where to go on is not known. "
-            f"Delete topic {copy.place.topic} at the target to copy it again"
+            f"To copy it again, {from_the_start(copy.place.topic)}"
         )
 
 
@@ -317,5 +349,5 @@ def another_writer(place: TopicPartition, expected: int, found: int) -> MirrorEr
     return MirrorError(
         f"{place}: a record came to lie at offset {found} of the target instead of {expected}: "
         f"somebody else writes to topic {place.topic} there, or another mirror does. Stop that, "
-        "delete the topic at the target and start the mirror again"
+        f"then {from_the_start(place.topic)}"
     )

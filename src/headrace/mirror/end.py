@@ -16,6 +16,10 @@ if TYPE_CHECKING:
     from confluent_kafka import Consumer, KafkaError, Producer
 
 _PAUSE_S = 0.2
+# A topic that was just made is not known to every broker yet. One that is not known for so long is
+# not there, and no patience helps.
+UNKNOWN_S = 30.0
+_WATCH_S = 0.1  # how often something else is looked after while an answer is waited for
 _ANSWER_S = 1.0  # for librdkafka's own answer to arrive after its time is over
 _Answer = TypeVar("_Answer")
 
@@ -27,11 +31,9 @@ _PASSING = frozenset(
         "_ALL_BROKERS_DOWN",
         "_WAIT_COORD",
         "_WAIT_CACHE",
-        "_UNKNOWN_PARTITION",
         "REQUEST_TIMED_OUT",
         "LEADER_NOT_AVAILABLE",
         "NOT_LEADER_FOR_PARTITION",
-        "UNKNOWN_TOPIC_OR_PART",  # just made, and not every broker knows
         "OFFSET_NOT_AVAILABLE",
         "FENCED_LEADER_EPOCH",
         "UNKNOWN_LEADER_EPOCH",
@@ -46,6 +48,11 @@ _PASSING = frozenset(
         "KAFKA_STORAGE_ERROR",
     }
 )
+_UNKNOWN = frozenset({"UNKNOWN_TOPIC_OR_PART", "UNKNOWN_TOPIC_ID", "_UNKNOWN_PARTITION"})
+
+
+def _nothing() -> None:
+    pass
 
 
 class StoppedError(Exception):
@@ -68,6 +75,9 @@ class End:
         self.timeout_s = timeout_s
         self.is_patient = False
         self.is_stopped = is_stopped
+        # Called while an answer is waited for: what is under way meanwhile needs watching. It may
+        # raise, which ends the question.
+        self.meanwhile: Callable[[], None] = _nothing
         self._listener = listener
         self._config = dict(config)
         self._is_out = False
@@ -116,14 +126,23 @@ class End:
         from confluent_kafka import KafkaError, KafkaException
 
         deadline = time.monotonic() + self.timeout_s
+        unknown_since: float | None = None
         while True:
             try:
                 answer = question()
             except (KafkaException, TimeoutError) as error:
                 is_told = isinstance(error, KafkaException)
                 cause = error.args[0] if is_told else KafkaError(KafkaError._TIMED_OUT)
-                is_over = time.monotonic() >= deadline and not self.is_patient
-                if cause.name() not in _PASSING or is_over:
+                now = time.monotonic()
+                is_over = now >= deadline and not self.is_patient
+                if cause.name() in _UNKNOWN:
+                    unknown_since = unknown_since or now
+                    is_over = is_over or now - unknown_since >= UNKNOWN_S
+                elif cause.name() not in _PASSING:
+                    is_over = True
+                else:
+                    unknown_since = None
+                if is_over:
                     raise MirrorError(f"{self.label}: {cause.str() or cause.name()}") from error
                 self._tell_outage(cause)
                 self.pause()
@@ -133,13 +152,25 @@ class End:
 
     def ask_admin(self, question: "Callable[[], Future[_Answer]]") -> _Answer:
         """The result of one future of the AdminClient, in the same way."""
-        return self.ask(lambda: question().result(self.timeout_s + _ANSWER_S))
+        return self.ask(lambda: self.result(question()))
+
+    def result(self, future: "Future[_Answer]") -> _Answer:
+        """What one future of the AdminClient comes to; TimeoutError after `timeout_s`."""
+        deadline = time.monotonic() + self.timeout_s + _ANSWER_S
+        while True:
+            try:
+                return future.result(_WATCH_S)
+            except TimeoutError:
+                if future.done() or time.monotonic() > deadline:
+                    raise
+                self.meanwhile()
 
     def pause(self, seconds: float = _PAUSE_S) -> None:
         """Wait a moment; raises StoppedError when a stop was asked for."""
         if self.is_stopped():
             raise StoppedError
         time.sleep(seconds)
+        self.meanwhile()
 
     def answered(self) -> None:
         """A broker has answered."""

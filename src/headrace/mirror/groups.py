@@ -14,6 +14,7 @@ from headrace.mirror.listener import Listener
 from headrace.mirror.partition_copy import PartitionCopy
 from headrace.mirror.questions import first_offsets
 from headrace.mirror.translation import Translator
+from headrace.mirror.watch import Confirm
 from headrace.model import TopicPartition
 
 if TYPE_CHECKING:
@@ -57,6 +58,7 @@ class Groups:
         self._translator = Translator(source)
         self._told = set[str]()
         self._done: dict[str, dict[TopicPartition, Position]] = {}
+        self._stands: dict[str, dict[TopicPartition, int]] = {}  # at the target, when last seen
 
     def names(self) -> list[str]:
         """The groups of the source that are wanted, share groups and the like told of once."""
@@ -70,7 +72,9 @@ class Groups:
                 self._tell(f"group {group.group_id} is neither classic nor consumer: left out")
         return sorted(wanted)
 
-    def sync(self, copies: Mapping[TopicPartition, PartitionCopy]) -> list[GroupMove]:
+    def sync(
+        self, copies: Mapping[TopicPartition, PartitionCopy], confirm: Confirm
+    ) -> list[GroupMove]:
         """Bring every position over; returns those of groups that have any."""
         names = self.names()
         busy = {each.group_id for each in _listed(self._target) if each.state.name not in _ASIDE}
@@ -83,7 +87,7 @@ class Groups:
                 self._tell(f"group {name} has members at the target: its positions are left alone")
                 moves += [GroupMove(name, it, at.offset, None) for it, at in positions.items()]
             else:
-                moves += self._bring(name, positions, copies)
+                moves += self._bring(name, positions, copies, confirm)
         self._done = {name: it for name, it in self._done.items() if name in set(names)}
         return moves
 
@@ -92,6 +96,7 @@ class Groups:
         group: str,
         positions: Mapping[TopicPartition, Position],
         copies: Mapping[TopicPartition, PartitionCopy],
+        confirm: Confirm,
     ) -> list[GroupMove]:
         starts = first_offsets(self._target, positions)
         wanted = dict[TopicPartition, Position]()
@@ -106,35 +111,49 @@ class Groups:
         new = {
             place: at for place, at in wanted.items() if self._done.get(group, {}).get(place) != at
         }
-        if new and self._commit(group, new):
+        # What was read and counted was of the topics that were copied.
+        gone = confirm({place.topic for place in new})
+        new = {place: at for place, at in new.items() if place.topic not in gone}
+        stands = self._stands.setdefault(group, {})
+        if new and (found := self._commit(group, new)) is not None:
             self._done[group] = wanted
+            stands |= found
+            for place, offset in found.items():
+                if offset > wanted[place].offset:
+                    self._tell(
+                        f"group {group} stands at {offset} of {place} at the target, beyond "
+                        f"{wanted[place].offset}, where it stands at the source: left there; "
+                        "--rewind-groups moves it back"
+                    )
         return [
-            GroupMove(group, place, position.offset, wanted[place].offset)
+            GroupMove(group, place, position.offset, stands.get(place))
             for place, position in positions.items()
         ]
 
-    def _commit(self, group: str, wanted: Mapping[TopicPartition, Position]) -> bool:
+    def _commit(
+        self, group: str, wanted: Mapping[TopicPartition, Position]
+    ) -> dict[TopicPartition, int] | None:
+        """Where the group stands afterwards; None if the target took nothing."""
         from confluent_kafka import KafkaException
 
         consumer = self._target.consumer({"group.id": group})
         try:
             there = _committed(self._target, consumer, wanted)
-            moved = [
-                _place(place, at)
-                for place, at in wanted.items()
-                if self._is_moving(there.get(place), at)
-            ]
+            moved = {
+                place: at for place, at in wanted.items() if self._is_moving(there.get(place), at)
+            }
             if moved:
-                answers = consumer.commit(offsets=moved, asynchronous=False)
+                places = [_place(place, at) for place, at in moved.items()]
+                answers = consumer.commit(offsets=places, asynchronous=False)
                 for answer in answers or ():
                     if answer.error is not None:
                         raise KafkaException(answer.error)
         except KafkaException as error:
             self._tell(f"positions of group {group} were not taken: {error.args[0].str()}")
-            return False
+            return None
         finally:
             consumer.close()
-        return True
+        return {place: at.offset for place, at in ({**there, **moved}).items() if place in wanted}
 
     def _is_moving(self, there: Position | None, wanted: Position) -> bool:
         if there is None or wanted.offset > there.offset:

@@ -3,9 +3,10 @@
 import time
 from collections.abc import Iterable
 
-from headrace.errors import MirrorError, MirrorRefusedError
+from headrace.errors import MirrorError, MirrorIdentityError, MirrorRefusedError
 from headrace.mirror.end import End, StoppedError
 from headrace.mirror.groups import Groups
+from headrace.mirror.identity import SOURCE, TARGET, is_other, made_anew, other_cluster
 from headrace.mirror.listener import Listener
 from headrace.mirror.lock import locked
 from headrace.mirror.options import Options
@@ -28,6 +29,10 @@ _NEWS_S = 5.0  # how often a following mirror looks for new topics and partition
 _MOST_FAILURES = 5
 
 
+class TopicIsBackError(Exception):
+    """A topic that was not at the source for a while is there again. Never leaves the module."""
+
+
 class Mirror:
     """Owned by one thread. `source` and `target` say themselves whether a stop was asked for."""
 
@@ -35,7 +40,6 @@ class Mirror:
         self._source, self._target = source, target
         self._options, self._listener = options, listener
         self._state = StateTopic(target)
-        self._source_state = StateTopic(source)
         self._source_id = self._target_id = ""
         self._next_news = 0.0
         self._earlier: dict[str, TopicSummary] = {}  # what sessions before this one have done
@@ -104,7 +108,7 @@ class Mirror:
             session = Session(
                 self._source,
                 self._target,
-                self._source_id,
+                (self._source_id, self._target_id),
                 self._state,
                 self._options,
                 self._listener,
@@ -114,7 +118,8 @@ class Mirror:
                 return self._session(session, plans)
             except ConnectionLostError as error:
                 self._listener.note(f"{self._target.label}: {error}; going on from what arrived")
-                plans = self._plan(self._wanted_topics())
+            except TopicIsBackError as error:
+                self._listener.note(f"{error}; going on with it")
             except SessionFailedError as error:
                 arrived = sum(copy.acked.target for copy in session.copies.values())
                 failures = failures + 1 if arrived <= moved else 1
@@ -124,12 +129,17 @@ class Mirror:
                 self._listener.note(
                     f"going on from what has arrived, for the producer failed: {error}"
                 )
-                plans = self._plan(self._wanted_topics())
+            except MirrorRefusedError:
+                raise
+            except MirrorError as error:
+                raise session.explain(error) from error
             finally:
                 session.close()
                 self._seconds += session.copy_seconds
                 for each in session.summary():
                     self._earlier[each.topic] = each.with_earlier(self._earlier.get(each.topic))
+            # After its producer is gone: nothing may be sent again while an end is waited for.
+            plans = self._plan_again()
 
     def _session(self, session: Session, plans: list[TopicPlan]) -> Summary:
         is_complete = False
@@ -160,6 +170,12 @@ class Mirror:
             return
         self._next_news = time.monotonic() + _NEWS_S
         found = topics(self._source, self._wanted_topics())
+        for name in session.topics.keys() & found.keys():
+            noted, there = session.topics[name].topic_id, found[name].topic_id
+            if is_other(noted, there):
+                raise made_anew(SOURCE, name, noted, there)
+            if name in session.away:
+                raise TopicIsBackError(f"topic {name} is at the source again")
         new = [
             name
             for name, facts in found.items()
@@ -172,23 +188,37 @@ class Mirror:
         for name in new:
             try:
                 session.begin(self._plan([name]))
+            except MirrorIdentityError:
+                raise  # it is no news, but something else under a name that was copied
             except MirrorRefusedError as error:
                 self._left_out.add(name)
                 self._listener.note(f"left out: {error}")
 
     def _identify(self) -> None:
-        self._source_id, self._target_id = cluster_id(self._source), cluster_id(self._target)
+        """Learn the clusters' ids; once they are known, they must not change."""
+        source_id, target_id = cluster_id(self._source), cluster_id(self._target)
+        if is_other(self._source_id, source_id):
+            raise other_cluster(SOURCE, self._source.label, self._source_id, source_id)
+        if is_other(self._target_id, target_id):
+            raise other_cluster(TARGET, self._target.label, self._target_id, target_id)
+        self._source_id, self._target_id = source_id, target_id
         refuse_one_cluster(self._source_id, self._target_id, self._source.label, self._target.label)
 
     def _wanted_topics(self) -> list[str]:
         return select(topic_names(self._source), self._options.topics)
 
+    def _plan_again(self) -> list[TopicPlan]:
+        """Decide anew for a new session: nothing may have become another meanwhile."""
+        self._identify()
+        return self._plan(self._wanted_topics())
+
     def _plan(self, names: Iterable[str]) -> list[TopicPlan]:
         """Decide for all topics before anything is written for one."""
         sources = topics(self._source, names)
-        self._source_state.load()
+        source_state = StateTopic(self._source)
+        source_state.load()
         chains = {
-            name: chain_at(self._source_id, self._source_state.notes_of(name), facts)
+            name: chain_at(self._source_id, source_state.notes_of(name), facts)
             for name, facts in sources.items()
         }
         refuse_loops(chains, self._target_id, self._target.label)
@@ -204,9 +234,11 @@ class Mirror:
                 targets.get(name),
                 self._state.notes_of(name),
                 source_id=self._source_id,
+                target_id=self._target_id,
                 name=self._options.name,
                 chain=chains[name],
                 is_target_empty=name not in filled,
+                is_anew=self._options.is_anew,
             )
             for name, facts in sources.items()
         ]

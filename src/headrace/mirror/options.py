@@ -20,6 +20,7 @@ class Options(NamedTuple):
     groups: re.Pattern[str] | None = re.compile(".*")
     is_following: bool = False
     is_rewinding: bool = False
+    is_anew: bool = False  # copy from the start what was made anew on either side
     replication_factor: int | None = None
     compression: str = DEFAULT_COMPRESSION
     verify: str = CHECKSUMS

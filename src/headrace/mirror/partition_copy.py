@@ -7,6 +7,7 @@ from zlib import crc32
 
 from headrace.errors import MirrorError
 from headrace.mirror.content import content_of
+from headrace.mirror.identity import from_the_start
 from headrace.mirror.offset_map import OffsetMap
 from headrace.mirror.state import Checkpoint, Verified
 from headrace.model import TopicPartition
@@ -140,8 +141,8 @@ class PartitionCopy:
                 raise MirrorError(
                     f"{self.place}: the target's record {target} is not the source's at offset "
                     f"{message.offset()}; somebody else wrote to the target, or the source was "
-                    f"compacted since the last run. Delete topic {self.place.topic} at the target "
-                    "to copy it again"
+                    f"compacted since the last run. To copy it again, "
+                    f"{from_the_start(self.place.topic)}"
                 )
             crc = crc32(b"".join(pieces), crc)
             source, target = message.offset() + 1, target + 1

@@ -9,6 +9,16 @@ from collections.abc import Iterable, Mapping
 from typing import NamedTuple
 
 from headrace.errors import MirrorRefusedError
+from headrace.mirror.identity import (
+    SOURCE,
+    TARGET,
+    emptied_at_target,
+    gone_from_target,
+    is_other,
+    made_anew,
+    other_source,
+    other_target,
+)
 from headrace.mirror.questions import TopicFacts
 from headrace.mirror.state import DONE, STATE_TOPIC, TopicNote
 
@@ -76,10 +86,13 @@ def live_note(notes: Mapping[str, TopicNote], topic: TopicFacts) -> tuple[str, T
 
     A note on a topic that was deleted and made anew says nothing about the new one.
     """
-    for source_id, note in notes.items():
-        if note.target_topic_id == topic.topic_id:
-            return source_id, note
-    return None
+    candidates = [
+        (source_id, note)
+        for source_id, note in notes.items()
+        if not is_other(note.target_topic_id, topic.topic_id)
+    ]
+    # One with the very id before one that only may be the topic's.
+    return min(candidates, key=lambda each: each[1].target_topic_id != topic.topic_id, default=None)
 
 
 def chain_at(source_id: str, notes: Mapping[str, TopicNote], topic: TopicFacts) -> tuple[str, ...]:
@@ -94,38 +107,36 @@ def plan_topic(
     notes: Mapping[str, TopicNote],
     *,
     source_id: str,
+    target_id: str,
     name: str,
     chain: tuple[str, ...],
     is_target_empty: bool,
+    is_anew: bool,
 ) -> TopicPlan:
-    """Decide for one topic; raises MirrorRefusedError when the target has another use for it."""
+    """Decide for one topic; raises MirrorRefusedError when the target has another use for it.
+
+    `is_anew`: what was copied before, and is not to be gone on with, may be begun again in a target
+    that is not there or empty.
+    """
     topic = source.name
+    own = notes.get(source_id)
     if target is None:
+        if own is not None and not is_anew:
+            raise gone_from_target(topic, own.target_topic_id)
         return TopicPlan(source, None, None, chain)
+    may_begin = is_anew and is_target_empty
     known = live_note(notes, target)
-    if known is None and not is_target_empty:
-        raise MirrorRefusedError(
-            f"topic {topic} at the target has messages that no mirror has written; delete it "
-            "there, or leave it out with --topics"
-        )
     note = None
     if known is not None:
-        owner_id, note = known
-        if owner_id != source_id:
-            raise MirrorRefusedError(
-                f"topic {topic} at the target is the mirror of another cluster ({owner_id}); "
-                "delete it there, or leave it out with --topics"
-            )
-        if note.name != name:
-            raise MirrorRefusedError(
-                f"topic {topic} at the target belongs to the mirror {note.name}; go on with "
-                f"--name {note.name}, or leave it out with --topics"
-            )
-        if note.source_topic_id != source.topic_id:
-            raise MirrorRefusedError(
-                f"topic {topic} was deleted at the source and made anew, so its copy cannot be "
-                "gone on with; delete the topic at the target to start again"
-            )
+        note = _checked(known, source, source_id, target_id, name, may_begin=may_begin)
+    elif own is not None and not may_begin:
+        refusal = emptied_at_target if is_target_empty else _made_anew_at_target
+        raise refusal(topic, own.target_topic_id, target.topic_id)
+    elif not is_target_empty:
+        raise MirrorRefusedError(
+            f"topic {topic} at the target has messages that no mirror has written, as far as "
+            f"{STATE_TOPIC} there knows; delete it there, or leave it out with --topics"
+        )
     if target.partition_count > source.partition_count or (
         note is None and target.partition_count != source.partition_count
     ):
@@ -135,6 +146,39 @@ def plan_topic(
             "--topics"
         )
     return TopicPlan(source, target, note, chain)
+
+
+def _checked(
+    known: tuple[str, TopicNote],
+    source: TopicFacts,
+    source_id: str,
+    target_id: str,
+    name: str,
+    *,
+    may_begin: bool,
+) -> TopicNote | None:
+    """The note to go on from; None to begin anew. Raises when the copy is another's."""
+    (owner_id, note), topic = known, source.name
+    if owner_id != source_id:
+        raise other_source(topic, owner_id, note.source_topic_id, source_id)
+    if note.name != name:
+        raise MirrorRefusedError(
+            f"topic {topic} at the target belongs to the mirror {note.name}; go on with "
+            f"--name {note.name}, or leave it out with --topics"
+        )
+    if is_other(note.target_cluster_id, target_id):
+        if may_begin:
+            return None
+        raise other_target(topic, note.target_cluster_id, target_id)
+    if is_other(note.source_topic_id, source.topic_id):
+        if may_begin:
+            return None
+        raise made_anew(SOURCE, topic, note.source_topic_id, source.topic_id)
+    return note
+
+
+def _made_anew_at_target(topic: str, noted: str, found: str) -> MirrorRefusedError:
+    return made_anew(TARGET, topic, noted, found)
 
 
 def copying_configs(source: Mapping[str, str], max_message_bytes: int) -> dict[str, str]:

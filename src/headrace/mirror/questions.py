@@ -5,6 +5,7 @@ from typing import Any, NamedTuple
 
 from headrace.errors import MirrorError
 from headrace.mirror.end import End
+from headrace.mirror.state import known_id
 from headrace.model import TopicPartition
 
 _DEFAULT = -1  # what Kafka takes for "as the broker is configured"
@@ -12,7 +13,10 @@ _DYNAMIC_TOPIC_CONFIG = "DYNAMIC_TOPIC_CONFIG"
 
 
 class TopicFacts(NamedTuple):
-    """One topic; `configs` are those set on it, not the broker's defaults."""
+    """One topic; `configs` are those set on it, not the broker's defaults.
+
+    `topic_id` is empty where the broker knows none.
+    """
 
     name: str
     topic_id: str
@@ -26,8 +30,9 @@ class TopicFacts(NamedTuple):
 
 
 def cluster_id(end: End) -> str:
-    """The cluster's own name for itself."""
-    found = end.ask(lambda: end.admin.list_topics(timeout=end.timeout_s).cluster_id)
+    """The cluster's own name for itself, as it is told now."""
+    described = end.ask_admin(lambda: end.admin.describe_cluster(request_timeout=end.timeout_s))
+    found = described.cluster_id
     if not found:
         raise MirrorError(f"{end.label} tells no cluster id, so a loop could not be noticed")
     return str(found)
@@ -49,13 +54,25 @@ def topics(end: End, names: Iterable[str]) -> dict[str, TopicFacts]:
     return {
         name: TopicFacts(
             name,
-            str(each.topic_id),
+            known_id(str(each.topic_id)),
             len(each.partitions),
             min((len(one.replicas) for one in each.partitions), default=0),
             configs.get(name, {}),
         )
         for name, each in described.items()
     }
+
+
+def topic_ids(end: End, names: Iterable[str]) -> dict[str, str]:
+    """The ids of those of the topics that exist; empty where the broker knows none.
+
+    Asked often and over broker deaths: of librdkafka's questions this is one that goes to no
+    coordinator (see `End.admin`).
+    """
+    wanted = sorted(names)
+    if not wanted:
+        return {}
+    return {name: known_id(str(each.topic_id)) for name, each in _described(end, wanted).items()}
 
 
 def has_dead_in_sync_replicas(end: End, names: Iterable[str]) -> bool:
@@ -96,7 +113,7 @@ def create_topic(
     def create() -> None:
         futures = end.admin.create_topics([topic], request_timeout=end.timeout_s)
         try:
-            futures[name].result(end.timeout_s + 1)
+            end.result(futures[name])
         except KafkaException as error:
             # An earlier try may have worked although its answer was lost.
             if error.args[0].code() != error.args[0].TOPIC_ALREADY_EXISTS:
@@ -157,7 +174,7 @@ def _described(end: End, names: list[str]) -> dict[str, Any]:
         found = dict[str, Any]()
         for name, future in futures.items():
             try:
-                found[name] = future.result(end.timeout_s + 1)
+                found[name] = end.result(future)
             except KafkaException as error:
                 if error.args[0].code() != error.args[0].UNKNOWN_TOPIC_OR_PART:
                     raise
@@ -206,7 +223,7 @@ def _offsets(
             asked, isolation_level=IsolationLevel.READ_COMMITTED, request_timeout=end.timeout_s
         )
         found = {
-            TopicPartition(place.topic, place.partition): future.result(end.timeout_s + 1).offset
+            TopicPartition(place.topic, place.partition): end.result(future).offset
             for place, future in futures.items()
         }
         if min(found.values()) < 0:  # what librdkafka says instead of an error, now and then

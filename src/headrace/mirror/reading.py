@@ -1,16 +1,21 @@
 """Stretches of partitions, read once: for state, checks and counts beside the copy."""
 
+import time
 from collections.abc import Iterator, Mapping
 from typing import TYPE_CHECKING, Any, NamedTuple
 
 from headrace.errors import MirrorError
 from headrace.mirror.batch_size import BatchSize
 from headrace.mirror.end import End
+from headrace.mirror.questions import end_offsets
 from headrace.model import TopicPartition
 
 if TYPE_CHECKING:
     from confluent_kafka import Message
 
+# Nothing for so long: is there anything to wait for? Longer than a broker needs after its start
+# to know its true end.
+_IDLE_S = 10.0
 POLL_S = 0.1  # how long a batch is waited for; also how late a stop is seen
 
 
@@ -26,7 +31,8 @@ def read(
 ) -> Iterator[tuple[TopicPartition, list["Message"]]]:
     """The messages of each stretch, in order, as far as the log still has them.
 
-    Where it starts later than the stretch, reading begins there. Raises StoppedError.
+    Where it starts later than the stretch, reading begins there. Raises StoppedError, and
+    MirrorError when the log ends before the stretch does: it is another one, or has lost messages.
     """
     from confluent_kafka import TopicPartition as Place
 
@@ -40,6 +46,7 @@ def read(
         }
     )
     batch = BatchSize()
+    next_look = time.monotonic() + _IDLE_S
     try:
         consumer.assign([Place(*each, it.start) for each, it in pending.items()])
         while pending:
@@ -65,6 +72,11 @@ def read(
             batch.seen(len(messages), size_bytes)
             if messages:
                 end.answered()
+            if runs:
+                next_look = time.monotonic() + _IDLE_S
+            elif time.monotonic() > next_look:
+                _check_ends(end, pending)
+                next_look = time.monotonic() + _IDLE_S
             yield from runs.items()
             over = [
                 each for each, at in passed.items() if each in pending and at >= pending[each].stop
@@ -75,6 +87,15 @@ def read(
                 consumer.incremental_unassign([Place(*each) for each in over])
     finally:
         consumer.close()
+
+
+def _check_ends(end: End, pending: Mapping[TopicPartition, Stretch]) -> None:
+    for partition, stop in end_offsets(end, pending).items():
+        if stop < pending[partition].stop:
+            raise MirrorError(
+                f"{end.label}: {partition} ends at {stop}, and ended at {pending[partition].stop} "
+                "before: it has lost messages"
+            )
 
 
 def _place(message: Any) -> TopicPartition:

@@ -6,6 +6,7 @@ from collections.abc import Iterable
 from headrace.errors import MirrorError
 from headrace.mirror.copying import another_writer, check_reach
 from headrace.mirror.end import End
+from headrace.mirror.identity import from_the_start
 from headrace.mirror.listener import Listener
 from headrace.mirror.partition_copy import Overlap, PartitionCopy, first_checkpoint
 from headrace.mirror.questions import end_offsets, first_offsets, has_dead_in_sync_replicas
@@ -39,8 +40,8 @@ def open_copies(
         if stops[place] < checkpoint.source:
             raise MirrorError(
                 f"{place}: the source ends at {stops[place]}, but was copied up to "
-                f"{checkpoint.source}: it has lost messages. Delete topic {place.topic} at the "
-                "target to copy what is left"
+                f"{checkpoint.source}: it has lost messages. To copy what is left, "
+                f"{from_the_start(place.topic)}"
             )
         is_more = ends[place] > checkpoint.target
         copy = PartitionCopy(
@@ -77,8 +78,8 @@ def _target_ends(
             place = lost[0]
             raise MirrorError(
                 f"{place}: the target has {ends[place]} records, but acknowledged "
-                f"{checkpoints[place].target}: it has lost some. Delete topic {place.topic} there "
-                "to copy it again"
+                f"{checkpoints[place].target}: it has lost some. To copy it again, "
+                f"{from_the_start(place.topic)}"
             )
         target.pause(SETTLE_S)
         ends = _settled(target, end_offsets(target, checkpoints))

@@ -5,11 +5,13 @@ accounted for, wherever the process is cut off.
 """
 
 import time
-from collections.abc import Callable, Iterable
+from collections.abc import Callable, Collection, Iterable
 
+from headrace.errors import MirrorError, MirrorRefusedError
 from headrace.mirror.copying import Copier, another_writer
 from headrace.mirror.end import End, StoppedError
 from headrace.mirror.groups import GroupMove, Groups
+from headrace.mirror.identity import SOURCE, TARGET, gone_from_source
 from headrace.mirror.listener import COPYING as COPYING_PHASE
 from headrace.mirror.listener import FOLLOWING as FOLLOWING_PHASE
 from headrace.mirror.listener import Listener, Progress
@@ -18,17 +20,26 @@ from headrace.mirror.partition_copy import PartitionCopy
 from headrace.mirror.plan import TopicPlan
 from headrace.mirror.questions import TopicFacts, end_offsets
 from headrace.mirror.resume import open_copies
-from headrace.mirror.state import COPYING, CheckpointKey, NoteKey, TopicNote
+from headrace.mirror.state import (
+    COPYING,
+    STATE_TOPIC,
+    Checkpoint,
+    CheckpointKey,
+    NoteKey,
+    TopicNote,
+)
 from headrace.mirror.state_topic import StateTopic
 from headrace.mirror.summary import TopicSummary
 from headrace.mirror.targets import prepare, release
 from headrace.mirror.verification import verify
+from headrace.mirror.watch import Watch
 from headrace.mirror.writer import Writer
 from headrace.model import TopicPartition
 
 _STOP_S = 15.0  # how long a stop waits for what was sent; what comes later is found by the next run
 _LEAST_GROUP_S = 5.0
 _GROUP_SHARE = 10  # groups take at most a tenth of the time, however many there are
+_LOOK_S = 5.0  # how often all of both ends is held against what it was, whatever comes
 
 
 class Session:
@@ -38,13 +49,17 @@ class Session:
         self,
         source: End,
         target: End,
-        source_id: str,
+        cluster_ids: tuple[str, str],
         state: StateTopic,
         options: Options,
         listener: Listener,
         groups: Groups | None,
     ) -> None:
-        self._source, self._target, self._source_id = source, target, source_id
+        self._source, self._target = source, target
+        self._source_id, self._target_id = cluster_ids
+        self._source_watch = Watch(source, SOURCE, self._source_id)
+        self._target_watch = Watch(target, TARGET, self._target_id)
+        self._target_watch.expect(STATE_TOPIC, state.topic_id)
         self._state, self._options, self._listener = state, options, listener
         self._groups = groups
         self._writer = Writer(target, options.compression, f"headrace-mirror-{options.name}")
@@ -53,10 +68,12 @@ class Session:
             target,
             self._writer,
             is_following=options.is_following,
-            tell_once=self._tell_once,
+            confirm=self._confirm_topics,
         )
-        self._told = set[str]()
+        # Nothing sent may stay unwatched, however long an answer takes.
+        source.meanwhile = target.meanwhile = self._copier.watch
         self._facts: dict[str, TopicFacts] = {}
+        self.away = set[str]()  # topics that were deleted at the source since
         self._released = set[str]()  # topics on which retention may act already
         self._verified: dict[str, str] = {}
         self.began_at = time.monotonic()
@@ -83,9 +100,12 @@ class Session:
                 self._target,
                 plan,
                 name=self._options.name,
+                target_cluster_id=self._target_id,
                 replication_factor=self._options.replication_factor,
                 is_following=self._options.is_following,
             )
+            self._source_watch.expect(name, note.source_topic_id)
+            self._target_watch.expect(name, note.target_topic_id)
             if plan.note is not None:
                 is_old.add(name)
                 if plan.note.phase != COPYING:
@@ -107,16 +127,18 @@ class Session:
             },
             self._listener,
         )
-        for copy in copies.values():
-            self._put_checkpoint(copy, is_clean=False)
-        self._writer.flush()
+        # The offsets just asked for are those of the topics that were planned with.
         self._copier.add(copies)
+        self._confirm_source({place.topic for place in wanted})
+        self._put_checkpoints(copies.values(), is_clean=False)
+        self._writer.flush()
 
     def run(self, look_for_news: Callable[[], None]) -> None:
         """Copy until it is complete, or until StoppedError when following."""
         interval_s = self._options.interval_s
         next_note = time.monotonic() + interval_s
         next_groups = 0.0
+        next_look = time.monotonic() + _LOOK_S
         while self._options.is_following or not self._is_caught_up(self.copies.values()):
             if self._source.is_stopped():
                 raise StoppedError
@@ -128,13 +150,16 @@ class Session:
             self._copier.check_stalls()
             next_note = now + interval_s
             self.note_positions()
+            if now >= next_look:
+                self._confirm_all()
+                next_look = time.monotonic() + _LOOK_S
             if self._options.is_following:
                 # What follows may take long, and nothing sent may stay unwatched meanwhile.
                 self._copier.flush()
                 look_for_news()
                 self._complete_those_caught_up()
                 if self._groups is not None and now >= next_groups:
-                    self.moves = self._groups.sync(self.copies)
+                    self.moves = self._groups.sync(self._copies_there(), self._confirm_topics)
                     took_s = time.monotonic() - now
                     next_groups = now + max(_LEAST_GROUP_S, took_s * _GROUP_SHARE)
                 self._state.shrink(self._writer, self._source_id)
@@ -145,14 +170,33 @@ class Session:
         self.copy_seconds = time.monotonic() - self.began_at
         self._complete(list(self._facts))
         if self._groups is not None:
-            self.moves = self._groups.sync(self.copies)
+            self.moves = self._groups.sync(self._copies_there(), self._confirm_topics)
+
+    def explain(self, error: MirrorError) -> MirrorError:
+        """What has failed may have done so because a topic is another one: then that is said."""
+        self._source.is_patient = self._target.is_patient = False
+        self._end_watch()
+        try:
+            self._confirm_all()
+        except MirrorRefusedError as reason:
+            return reason
+        except (MirrorError, StoppedError):
+            pass
+        return error
 
     def note_positions(self, *, is_clean: bool = False) -> None:
         """Write a checkpoint of each partition that has come on."""
         self._copier.serve()
-        for copy in self.copies.values():
-            if is_clean or copy.acked[:2] != copy.noted[:2] or copy.verified != copy.noted.verified:
-                self._put_checkpoint(copy, is_clean=is_clean)
+        self._put_checkpoints(
+            [
+                copy
+                for copy in self.copies.values()
+                if is_clean
+                or copy.acked[:2] != copy.noted[:2]
+                or copy.verified != copy.noted.verified
+            ],
+            is_clean=is_clean,
+        )
 
     def stop(self) -> bool:
         """Wait for what was sent and note it as final; False when the target does not take it."""
@@ -160,23 +204,27 @@ class Session:
             return False
         self._copier.serve()
         is_clean = all(copy.is_settled for copy in self.copies.values())
-        self.note_positions(is_clean=is_clean)
+        try:
+            self.note_positions(is_clean=is_clean)
+        except StoppedError:  # the target could not be asked whether it is still the same
+            return False
         return self._writer.flush_for(_STOP_S)
 
     def close(self) -> None:
         """Let go of both clients; what has arrived is known to the next session."""
+        self._end_watch()
+        self._copier.close()
+        self._writer.close()  # which still brings acknowledgements
         for copy in self.copies.values():
             if copy.acked[:2] != copy.noted[:2]:
                 key = CheckpointKey(self._source_id, *copy.place)
-                self._state.remember(key, copy.checkpoint(is_clean=False))
+                self._state.remember(key, self._checkpoint(copy, is_clean=False))
         if not self.copy_seconds:
             self.copy_seconds = time.monotonic() - self.began_at
         if self._copier.has_changed_times:
             self._listener.note(
                 "messages with the timestamp 0 have got 1 at the target: librdkafka takes 0 for now"
             )
-        self._copier.close()
-        self._writer.close()
 
     def summary(self) -> list[TopicSummary]:
         """What was done for each topic."""
@@ -190,7 +238,7 @@ class Session:
                     sum(copy.arrived for copy in copies),
                     sum(copy.size_bytes for copy in copies),
                     sum(copy.acked.target for copy in copies),
-                    self._verified.get(name, "no"),
+                    self._verified_word(name, copies),
                 )
             )
         return found
@@ -217,12 +265,13 @@ class Session:
                 self._target, copies, self._listener, may_lack=self._released.__contains__
             )
         self.verify_seconds += time.monotonic() - began_at
+        # What was read and compared was still of these topics.
+        self._confirm_all()
         self.note_positions()
         self._writer.flush()  # what was verified is noted before retention may act on it
         for name in names:
-            is_whole = not any(place.topic == name for place in lacking)
-            self._verified[name] = self._options.verify if is_whole else COUNTS
-            if not is_whole:
+            self._verified[name] = self._options.verify
+            if any(place.topic == name for place in lacking):
                 self._listener.note(
                     f"{name}: retention or compaction has taken messages at the target since the "
                     "last run, so only counts were compared"
@@ -237,14 +286,62 @@ class Session:
             self._state.put(self._writer, NoteKey(self._source_id, name), note)
             self._released.add(name)
 
-    def _tell_once(self, sentence: str) -> None:
-        if sentence not in self._told:
-            self._told.add(sentence)
-            self._listener.note(sentence)
+    def _put_checkpoints(self, copies: Collection[PartitionCopy], *, is_clean: bool) -> None:
+        """Note how far these have come, if the target still is what took them that far."""
+        if not copies:
+            return
+        checkpoints = [(copy, self._checkpoint(copy, is_clean=is_clean)) for copy in copies]
+        self._target_watch.confirm({STATE_TOPIC, *(copy.place.topic for copy in copies)})
+        for copy, checkpoint in checkpoints:
+            copy.noted = checkpoint
+            self._state.put(self._writer, CheckpointKey(self._source_id, *copy.place), checkpoint)
 
-    def _put_checkpoint(self, copy: PartitionCopy, *, is_clean: bool) -> None:
-        copy.noted = copy.checkpoint(is_clean=is_clean)
-        self._state.put(self._writer, CheckpointKey(self._source_id, *copy.place), copy.noted)
+    def _checkpoint(self, copy: PartitionCopy, *, is_clean: bool) -> Checkpoint:
+        note = self._note(copy.place.topic)
+        return copy.checkpoint(is_clean=is_clean)._replace(
+            source_topic_id=note.source_topic_id, target_topic_id=note.target_topic_id
+        )
+
+    def _end_watch(self) -> None:
+        self._source.meanwhile = self._target.meanwhile = lambda: None
+
+    def _confirm_source(self, topics: Iterable[str]) -> set[str]:
+        """Those of the topics that are gone from the source; raises when one was made anew."""
+        gone = self._source_watch.confirm(set(topics) - self.away)
+        for topic in sorted(gone):
+            is_whole = self._is_caught_up(self._copies_of(topic))
+            if not self._options.is_following and not is_whole:
+                raise gone_from_source(topic)
+            self._listener.note(f"topic {topic} is not at the source any more; its copy is kept")
+            self._source_watch.forget(topic)
+        self.away |= gone
+        self._copier.leave(gone)
+        return self.away & set(topics)
+
+    def _confirm_topics(self, topics: Collection[str]) -> set[str]:
+        """The same at both ends."""
+        self._target_watch.confirm(topics)
+        return self._confirm_source(topics)
+
+    def _confirm_all(self) -> None:
+        self._source_watch.confirm_cluster()
+        self._target_watch.confirm_cluster()
+        self._target_watch.confirm(self._target_watch.topics)
+        self._confirm_source(self._source_watch.topics)
+
+    def _copies_there(self) -> dict[TopicPartition, PartitionCopy]:
+        return {place: it for place, it in self.copies.items() if place.topic not in self.away}
+
+    def _verified_word(self, name: str, copies: list[PartitionCopy]) -> str:
+        """How a topic was checked; of what came after the check, none is claimed."""
+        word = self._verified.get(name, "no")
+        if word != CHECKSUMS:
+            return word
+        if not all(copy.verified.is_whole for copy in copies):
+            return COUNTS
+        seen = sum(copy.verified.target for copy in copies)
+        is_all = seen == sum(copy.acked.target for copy in copies)
+        return CHECKSUMS if is_all else f"{CHECKSUMS} of {seen}"
 
     def _note(self, name: str) -> TopicNote:
         note = self._state.note(self._source_id, name)

@@ -14,16 +14,31 @@ STATE_TOPIC = "headrace-mirror.internal"
 
 COPYING, FOLLOWING, DONE = "copying", "following", "done"
 
+_NO_ID = "AAAAAAAAAAAAAAAAAAAAAA"  # sixteen zero bytes: what is told of brokers before 2.8
+
+
+def known_id(topic_id: str | None) -> str:
+    """A topic's id, or nothing where the broker knows none."""
+    return "" if topic_id is None or topic_id == _NO_ID else topic_id
+
 
 class Verified(NamedTuple):
-    """Up to this target offset the target was read again, and its chain was this."""
+    """Up to this target offset the target was read again, and its chain was this.
+
+    `is_whole` is False when some of it was removed before it could be read.
+    """
 
     target: int = 0
     crc: int = 0
+    is_whole: bool = True
 
 
 class Checkpoint(NamedTuple):
-    """One partition: the first `target` visible records lie before `source`, and have arrived."""
+    """One partition: the first `target` visible records lie before `source`, and have arrived.
+
+    The ids are those of the topics it speaks of: it says nothing of others with their names. They
+    are empty where they are not known, also in what an earlier version has written.
+    """
 
     source: int
     target: int
@@ -31,10 +46,12 @@ class Checkpoint(NamedTuple):
     is_clean: bool  # nothing was under way when this was written, and nothing came after it
     verified: Verified
     pairs: tuple[Pair, ...]
+    source_topic_id: str = ""
+    target_topic_id: str = ""
 
 
 class TopicNote(NamedTuple):
-    """One topic: whose copy it is and how far it has come."""
+    """One topic: whose copy it is and how far it has come. Its key has the source's cluster."""
 
     name: str  # the mirror's
     source_topic_id: str
@@ -42,6 +59,7 @@ class TopicNote(NamedTuple):
     chain: tuple[str, ...]  # ids of the clusters it came through; the source's is the last
     phase: str
     presets: dict[str, str]  # what the target topic had before; wins over the source's configs
+    target_cluster_id: str = ""
 
 
 class CheckpointKey(NamedTuple):
@@ -102,6 +120,8 @@ def _checkpoint(fields: dict[str, Any]) -> Checkpoint:
 
 def _note(fields: dict[str, Any]) -> TopicNote:
     fields["chain"] = tuple(fields["chain"])
+    for name in ("source_topic_id", "target_topic_id"):
+        fields[name] = known_id(fields.get(name))
     return TopicNote(**fields)
 
 

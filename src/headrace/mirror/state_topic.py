@@ -5,11 +5,13 @@ that has grown far beyond its entries is written anew and cut at its start, on e
 """
 
 from headrace.mirror.end import End
+from headrace.mirror.identity import TARGET, is_other, made_anew
 from headrace.mirror.questions import (
     create_topic,
     delete_records,
     end_offsets,
     first_offsets,
+    topic_ids,
     topic_names,
 )
 from headrace.mirror.reading import Stretch, read
@@ -40,10 +42,14 @@ _MOST_STALE = 20_000  # records: a second's reading
 
 
 class StateTopic:
-    """`rows` has the newest entry of each key, of every mirror that writes to this target."""
+    """`rows` has the newest entry of each key, of every mirror that writes to this target.
+
+    `topic_id` is that of the topic it was read from or made as.
+    """
 
     def __init__(self, end: End) -> None:
         self._end = end
+        self.topic_id = ""
         self.rows: dict[Key, Row] = {}
         self._length = 0
         self._end_offset = 0
@@ -53,6 +59,7 @@ class StateTopic:
         self.rows.clear()
         if STATE_TOPIC not in topic_names(self._end):
             return
+        self._identify()
         start = first_offsets(self._end, [_PLACE])[_PLACE]
         stop = end_offsets(self._end, [_PLACE])[_PLACE]
         self._length, self._end_offset = stop - start, stop
@@ -66,14 +73,22 @@ class StateTopic:
     def create(self, replication_factor: int | None) -> None:
         """Make the topic where there is none."""
         create_topic(self._end, STATE_TOPIC, 1, replication_factor, _CONFIGS)
+        self._identify()
 
     def note(self, source_id: str, topic: str) -> TopicNote | None:
         row = self.rows.get(NoteKey(source_id, topic))
         return row.entry if row and isinstance(row.entry, TopicNote) else None
 
     def checkpoint(self, source_id: str, partition: TopicPartition) -> Checkpoint | None:
+        """Where to go on with the topic that is noted; None for one that had its name before."""
         row = self.rows.get(CheckpointKey(source_id, *partition))
-        return row.entry if row and isinstance(row.entry, Checkpoint) else None
+        note = self.note(source_id, partition.topic)
+        if row is None or note is None or not isinstance(row.entry, Checkpoint):
+            return None
+        is_stale = is_other(row.entry.source_topic_id, note.source_topic_id) or is_other(
+            row.entry.target_topic_id, note.target_topic_id
+        )
+        return None if is_stale else row.entry
 
     def notes_of(self, topic: str) -> dict[str, TopicNote]:
         """The notes on a topic, by the cluster it came from."""
@@ -109,6 +124,12 @@ class StateTopic:
         writer.flush()
         delete_records(self._end, _PLACE, loaded_end)
         self._length = len(self.rows)
+
+    def _identify(self) -> None:
+        found = topic_ids(self._end, [STATE_TOPIC]).get(STATE_TOPIC, "")
+        if is_other(self.topic_id, found):
+            raise made_anew(TARGET, STATE_TOPIC, self.topic_id, found)
+        self.topic_id = self.topic_id or found
 
     def _append(self, writer: Writer, key: Key, row: Row) -> None:
         self.rows[key] = row

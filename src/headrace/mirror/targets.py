@@ -1,7 +1,10 @@
 """Topics at the target: made ready for a copy, and given their own configs after it."""
 
+import time
+
 from headrace.errors import MirrorError
-from headrace.mirror.end import End
+from headrace.mirror.end import UNKNOWN_S, End
+from headrace.mirror.identity import TARGET, gone_from_target, is_other, made_anew
 from headrace.mirror.listener import Listener
 from headrace.mirror.plan import TopicPlan, copying_configs, final_configs
 from headrace.mirror.questions import (
@@ -16,7 +19,13 @@ from headrace.mirror.writer import MAX_MESSAGE_BYTES
 
 
 def prepare(
-    target: End, plan: TopicPlan, *, name: str, replication_factor: int | None, is_following: bool
+    target: End,
+    plan: TopicPlan,
+    *,
+    name: str,
+    target_cluster_id: str,
+    replication_factor: int | None,
+    is_following: bool,
 ) -> TopicNote:
     """Make the target topic ready to be written to; returns the note to keep of it."""
     source, note = plan.source, plan.note
@@ -32,14 +41,18 @@ def prepare(
         if plan.target.partition_count < source.partition_count:
             grow_topic(target, source.name, source.partition_count)
     made = _await_topic(target, source.name, source.partition_count)
+    if plan.target is not None and is_other(plan.target.topic_id, made.topic_id):
+        raise made_anew(TARGET, source.name, plan.target.topic_id, made.topic_id)
     is_released = note is not None and note.phase == FOLLOWING and is_following
     return TopicNote(
         name,
-        source.topic_id,
-        made.topic_id,
+        # What an earlier version, or a broker of one, did not know is taken over here.
+        source.topic_id or (note.source_topic_id if note else ""),
+        made.topic_id or (note.target_topic_id if note else ""),
         plan.chain,
         FOLLOWING if is_released else COPYING,
         presets,
+        target_cluster_id,
     )
 
 
@@ -66,8 +79,11 @@ def release(
 
 
 def _await_topic(target: End, name: str, partitions: int) -> TopicFacts:
+    deadline = time.monotonic() + UNKNOWN_S
     while True:
         found = topics(target, [name]).get(name)
         if found is not None and found.partition_count >= partitions:
             return found
+        if time.monotonic() > deadline:
+            raise gone_from_target(name, found.topic_id if found else "")
         target.pause()

@@ -10,6 +10,7 @@ from zlib import crc32
 from headrace.errors import MirrorError
 from headrace.mirror.content import content_of
 from headrace.mirror.end import End
+from headrace.mirror.identity import from_the_start
 from headrace.mirror.listener import VERIFYING, Listener, Progress
 from headrace.mirror.partition_copy import PartitionCopy
 from headrace.mirror.reading import Stretch, read
@@ -47,19 +48,21 @@ def verify(
     lacking = set[TopicPartition]()
     for copy in copies:
         place, stretch = copy.place, stretches[copy.place]
+        is_whole = copy.verified.is_whole
         if counts[place] != stretch.stop - stretch.start and may_lack(place.topic):
             lacking.add(place)
+            is_whole = False
         elif counts[place] != stretch.stop - stretch.start:
             raise MirrorError(
                 f"{place}: the target has {counts[place]} of the {stretch.stop - stretch.start} "
-                f"records from offset {stretch.start} on; delete topic {place.topic} there to copy "
-                "it again"
+                f"records from offset {stretch.start} on; to copy it again, "
+                f"{from_the_start(place.topic)}"
             )
         elif crcs[place] != copy.acked.crc:
             raise MirrorError(
                 f"{place}: the checksum over offsets {stretch.start} to {stretch.stop} of the "
-                f"target is not that of what was copied; delete topic {place.topic} there to copy "
-                "it again"
+                "target is not that of what was copied; to copy it again, "
+                f"{from_the_start(place.topic)}"
             )
-        copy.verified = Verified(copy.acked.target, copy.acked.crc)
+        copy.verified = Verified(copy.acked.target, copy.acked.crc, is_whole)
     return lacking

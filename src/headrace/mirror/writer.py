@@ -7,11 +7,12 @@ retries are put off for longer than it takes to notice that something is wrong, 
 ends before: the next one looks at what has arrived.
 """
 
+import contextlib
 import time
 from typing import TYPE_CHECKING, Any
 
 from headrace.errors import MirrorError
-from headrace.mirror.end import End, StoppedError
+from headrace.mirror.end import UNKNOWN_S, End, StoppedError
 
 if TYPE_CHECKING:
     from confluent_kafka import KafkaError
@@ -71,12 +72,15 @@ class Writer:
 
     def learn(self, topic: str, partitions: int) -> None:
         """Return when the producer knows the topic with this many partitions."""
+        deadline = time.monotonic() + UNKNOWN_S
         while True:
             known = self._end.ask(
                 lambda: self.raw.list_topics(topic, timeout=self._end.timeout_s).topics[topic]
             )
             if known.error is None and len(known.partitions) >= partitions:
                 return
+            if time.monotonic() > deadline:
+                raise MirrorError(f"{self._end.label} does not know topic {topic} any more")
             self._end.pause()
 
     def make_room(self) -> None:
@@ -123,8 +127,13 @@ class Writer:
 
     def close(self) -> None:
         """Forget what has not arrived. Some of it may arrive all the same, for a while."""
-        self.raw.purge(in_queue=True, in_flight=True, blocking=True)
-        self.raw.flush(1)
+        from confluent_kafka import KafkaException
+
+        # To purge what is under way is a fatal error to a gapless producer, and confluent_kafka
+        # raises it from whichever callback comes next.
+        with contextlib.suppress(KafkaException, SystemError):
+            self.raw.purge(in_queue=True, in_flight=True, blocking=True)
+            self.raw.flush(1)
 
 
 def refusal(end: End, place: object, error: "KafkaError") -> MirrorError:

@@ -10,6 +10,8 @@ from dataclasses import dataclass, field
 from headrace.errors import SourceError
 
 DEFAULT_BOOTSTRAP = "127.0.0.1:9092"
+ISOLATION_LEVEL = "isolation.level"
+READ_COMMITTED, READ_UNCOMMITTED = "read_committed", "read_uncommitted"
 
 
 @dataclass(frozen=True, slots=True)
@@ -19,6 +21,12 @@ class Bus:
     bootstrap: str = DEFAULT_BOOTSTRAP
     java: Mapping[str, str] = field(default_factory=dict)
     librdkafka: Mapping[str, str] = field(default_factory=dict)
+
+    @property
+    def isolation_level(self) -> str:
+        """What readers see of transactions: only what was committed, unless the user's property
+        `isolation.level` says otherwise."""
+        return self.java.get(ISOLATION_LEVEL, READ_COMMITTED)
 
     @property
     def addresses(self) -> list[tuple[str, int]]:

@@ -9,11 +9,12 @@ the order of the log, as upserts do, wants it kept.
 """
 
 from abc import ABC, abstractmethod
-from collections.abc import Callable
+from collections.abc import Callable, Mapping
 from dataclasses import dataclass, field
 from typing import TYPE_CHECKING, Protocol
 
 from headrace.pipelines.bus import Bus
+from headrace.pipelines.spans import Batch, Written
 
 if TYPE_CHECKING:
     from pyspark.sql import DataFrame, SparkSession
@@ -59,12 +60,19 @@ class Run:
     spark: "SparkSession"
     bus: Bus
     name: str
-    # Of this checkpoint: batch ids are only comparable within one. Survives restarts.
+    # Of this checkpoint: under it a sink knows what it has been given. Survives restarts.
     app_id: str
     # One sentence to the user, on the live view and in the run's log.
     tell: Callable[[str], None] = print
     # Where a sink may keep notes that survive a restart; None: the run has no checkpoint.
     checkpoint: str | None = None
+    # Whether Spark goes on from the checkpoint, so that a source's start no longer counts.
+    is_resumed: Callable[[], bool] = lambda: False
+    # Of a run that begins anew: where topics go on, {topic: {partition: offset}}; others are read
+    # from the start, wherever the source says to begin.
+    kept_offsets: Mapping[str, Mapping[str, int]] | None = None
+    # Why this run may not write to a topic, in one sentence: it reads it. Travels to the workers.
+    refuse_topic: Callable[[str], str | None] | None = None
 
 
 class Source(ABC):
@@ -73,6 +81,10 @@ class Source(ABC):
     @abstractmethod
     def describe(self) -> str:
         """A few words for people: `topics orders, payments from the oldest`."""
+
+    def describe_resumed(self) -> str:
+        """The same for a run that goes on where another ended, wherever that one began."""
+        return self.describe()
 
     @abstractmethod
     def check(self, bus: Bus) -> None:
@@ -116,9 +128,19 @@ class Decoder(Protocol):
 class OpenSink(ABC):
     """A sink during one run. Used by one thread."""
 
+    def written(self) -> Written:
+        """What it has of this app's batches; nothing if it keeps no notes.
+
+        A batch, or the part of one, that is in here is not given to `write`.
+        """
+        return Written()
+
     @abstractmethod
-    def write(self, rows: "DataFrame", batch_id: int) -> bool:
-        """Write a batch; a batch that was written before changes nothing and returns False."""
+    def write(self, rows: "DataFrame", batch: Batch) -> bool:
+        """Write rows and, in one step with them, the note `written().after(batch)`.
+
+        False if it turned out that they were there: an earlier attempt was slow to arrive.
+        """
 
     def between_batches(self) -> None:  # noqa: B027 - most sinks have nothing to do
         """Do what keeps the sink in shape: compaction. Called after a batch is done."""
@@ -133,6 +155,19 @@ class Sink(ABC):
     @abstractmethod
     def describe(self) -> str:
         """A few words for people, without passwords: `table readings in sqlite:///r.db`."""
+
+    def identity(self) -> str:
+        """What tells it from another sink wherever the command is typed; no passwords."""
+        return self.describe()
+
+    def place(self) -> str:
+        """What no other sink of a run may share with it, however it writes there."""
+        return self.identity()
+
+    @property
+    def is_trial(self) -> bool:
+        """Whether it only shows rows: a run that writes nowhere else keeps no position."""
+        return False
 
     @abstractmethod
     def open(self, run: Run) -> OpenSink:

@@ -105,6 +105,8 @@ sinks:
 """
 
 _LIMIT_CELSIUS = 60
+# What gives the example something to read, for a shell.
+EXAMPLE_FEED = """echo '{"sensor": "oven", "celsius": 180}' | headrace produce readings"""
 
 
 @dataclass(frozen=True)

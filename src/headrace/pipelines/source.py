@@ -13,7 +13,8 @@ from dataclasses import dataclass, fields
 from typing import TYPE_CHECKING
 
 from headrace.errors import ConfigError, PipelineDefinitionError, SourceError
-from headrace.pipelines.bus import Bus
+from headrace.pipelines.bus import ISOLATION_LEVEL, Bus
+from headrace.pipelines.dead_letters.letter import SUFFIX as LETTERS_SUFFIX
 from headrace.pipelines.definition import RECORD_SCHEMA, Run, Source
 from headrace.pipelines.topic_positions import Partition, TopicPositions
 from headrace.positions import LATEST, OLDEST, Kind, Position, parse_position
@@ -95,14 +96,24 @@ class TopicSource(Source):
 
     def describe(self) -> str:
         """A few words for people: `topics orders, payments from the oldest`."""
-        if self.pattern is not None:
-            what = f"topics like {self.pattern}"
-        elif self.topics:
-            what = f"topic{'s' * (len(self.topics) > 1)} {', '.join(self.topics)}"
-        else:
-            what = "no topics yet"
-        words = f"{what} from {_in_words(self.start or 'oldest')}"
+        words = f"{self._names()} from {_in_words(self.start or 'oldest')}"
         return f"{words} to {_in_words(self.end)}" if self.end is not None else words
+
+    def describe_resumed(self) -> str:
+        """`topics orders, payments from where the run before ended`."""
+        return f"{self._names()} from where the run before ended"
+
+    def _names(self) -> str:
+        if self.pattern is not None:
+            return f"topics like {self.pattern}"
+        if not self.topics:
+            return "no topics yet"
+        return f"topic{'s' * (len(self.topics) > 1)} {', '.join(self.topics)}"
+
+    def found(self, bus: Bus) -> list[str]:
+        """The names of the topics there are; SourceError if there is none, or one is missing."""
+        partitions = self._partitions(TopicPositions(bus), bus)
+        return list(dict.fromkeys(topic for topic, _ in partitions))
 
     def check(self, bus: Bus) -> None:
         """Raise SourceError if it cannot be read: no broker, no topic, positions expired."""
@@ -113,18 +124,23 @@ class TopicSource(Source):
     def check_resumed(self, bus: Bus, offsets: Mapping[str, Mapping[str, int]]) -> None:
         """Raise SourceError if a checkpoint's offsets, as Spark writes them, are not there."""
         positions = TopicPositions(bus)
-        known = positions.topics()
+        known = positions.topics(has_internal=True)
+        # One of several may go; of those that were named, a source cannot do without any.
+        is_passing_over = self.pattern is not None and not self._is_strict
         for topic in offsets:
-            if topic not in known:
+            if topic not in known and not is_passing_over:
+                ways = "start with a new --checkpoint"
+                if self.pattern is not None:
+                    ways += ", or go on without it (--on-data-loss go-on)"
                 raise SourceError(
                     f"the checkpoint has read topic {topic}, which is no longer at "
-                    f"{bus.bootstrap}; make it again or start with a new checkpoint"
+                    f"{bus.bootstrap}; {ways}"
                 )
         wanted = {
             (topic, int(number)): offset
             for topic, numbers in offsets.items()
             for number, offset in numbers.items()
-            if int(number) in known[topic]
+            if int(number) in known.get(topic, ())
         }
         if self._is_strict:
             _check_inside(wanted, positions, "the checkpoint's next offset", is_end_needed=True)
@@ -152,16 +168,17 @@ class TopicSource(Source):
                 f"a source with an end ({self.end}) is read once; a stream has no end"
             )
         if self.pattern is not None:
-            who = {"subscribePattern": self.pattern}
+            who = {"subscribePattern": java_pattern(self.pattern)}
         else:
             who = {"subscribe": ",".join(self.topics)}
         return (
             run.spark.readStream.format("kafka")
             .options(
-                **_CONSUMER | run.bus.spark_options(),
+                **_consumer_options(run.bus),
                 **who,
                 **self._batch_options(),
-                startingOffsets=self._stream_start(run.bus),
+                # A position that Spark no longer looks at may have expired since.
+                startingOffsets="earliest" if run.is_resumed() else self._stream_start(run),
                 includeHeaders="true",
                 maxOffsetsPerTrigger=str(self.max_rows_per_batch or DEFAULT_MAX_ROWS_PER_BATCH),
             )
@@ -178,8 +195,18 @@ class TopicSource(Source):
             options["minPartitions"] = str(self.min_partitions)
         return options
 
-    def _stream_start(self, bus: Bus) -> str:
+    def _stream_start(self, run: Run) -> str:
+        bus, kept = run.bus, run.kept_offsets
         position = _parse(self.start or "oldest")
+        if kept is not None:
+            positions = TopicPositions(bus)
+            oldest = positions.oldest(self._partitions(positions, bus))
+            return offsets_json(
+                {
+                    (topic, number): max(kept.get(topic, {}).get(str(number), 0), offset)
+                    for (topic, number), offset in oldest.items()
+                }
+            )
         if position == OLDEST:
             return "earliest"
         if position == LATEST:
@@ -194,8 +221,7 @@ class TopicSource(Source):
         if self.pattern is None:
             return positions.partitions(self.topics)
         known = positions.topics()
-        matches = _compile(self.pattern)
-        found = [name for name in sorted(known) if matches.fullmatch(name)]
+        found = [name for name in sorted(known) if matches(self.pattern, name)]
         if not found:
             raise SourceError(
                 f"no topic at {bus.bootstrap} matches {self.pattern}; "
@@ -219,6 +245,33 @@ class TopicSource(Source):
         return {each: min(max(wanted[each], oldest[each]), ends[each]) for each in partitions}
 
 
+def matches(pattern: str, topic: str) -> bool:
+    """Whether a source with this pattern reads a topic.
+
+    Letters about bad records are none of its records, and those of its own would never end: they
+    are read only by a source that names their topic, or a pattern that spells its ending out.
+    """
+    if topic.endswith(LETTERS_SUFFIX) and not _is_naming_letters(pattern):
+        return False
+    return _compile(pattern).fullmatch(topic) is not None
+
+
+def java_pattern(pattern: str) -> str:
+    """The same as `matches` in one expression, for Spark."""
+    if _is_naming_letters(pattern):
+        return pattern
+    return rf"(?!.*{re.escape(LETTERS_SUFFIX)}$)(?:{pattern})"
+
+
+def _is_naming_letters(pattern: str) -> bool:
+    return LETTERS_SUFFIX.strip(".") in pattern
+
+
+def _consumer_options(bus: Bus) -> dict[str, str]:
+    """What Spark's consumer gets; the user's own properties win."""
+    return {**_CONSUMER, f"kafka.{ISOLATION_LEVEL}": bus.isolation_level, **bus.spark_options()}
+
+
 def read_ranges(
     spark: "SparkSession", bus: Bus, ranges: Ranges, options: Mapping[str, str] | None = None
 ) -> "DataFrame":
@@ -234,7 +287,7 @@ def read_ranges(
     return (
         spark.read.format("kafka")
         .options(
-            **_CONSUMER | bus.spark_options(),
+            **_consumer_options(bus),
             assign=json.dumps(assigned),
             startingOffsets=offsets_json({each: start for each, (start, _) in held.items()}),
             endingOffsets=offsets_json({each: end for each, (_, end) in held.items()}),
@@ -293,7 +346,7 @@ def _parse(text: str) -> Position:
     try:
         return parse_position(text, time.time_ns() // 1_000_000)
     except ConfigError as error:
-        raise PipelineDefinitionError(f"{text!r} is no position; {error.wanted}") from None
+        raise PipelineDefinitionError(f"{error.value!r} is no position; {error.wanted}") from None
 
 
 def _in_words(text: str) -> str:

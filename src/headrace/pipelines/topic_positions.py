@@ -8,16 +8,19 @@ import difflib
 import socket
 import time
 from collections.abc import Iterable, Mapping
+from dataclasses import dataclass
 from typing import Any
 
 from headrace.errors import SourceError
-from headrace.pipelines.bus import Bus
+from headrace.pipelines.bus import READ_COMMITTED, READ_UNCOMMITTED, Bus
 
 # Long enough for a cluster across an ocean to answer, short enough to wait for on a terminal.
 DEFAULT_TIMEOUT_S = 10.0
 _NEAR_NAMES = 3  # more than three suggestions are a list, not a hint
 # While a partition gets a new leader, the old one and the next one say so at once.
 _PAUSE_S = 0.2
+
+NO_TOPIC_ID = "A" * 22  # sixteen zeros as Kafka writes ids: a broker from before 2.8
 
 Partition = tuple[str, int]  # topic and partition
 
@@ -28,12 +31,29 @@ class BusSilentError(SourceError):
     is_retriable = True
 
 
+@dataclass(frozen=True, slots=True)
+class BusIdentity:
+    """Which cluster answers, and which topics it has under some names."""
+
+    cluster_id: str  # empty: it gives none
+    topic_ids: Mapping[str, str]  # those that are there; empty where the broker gives none
+
+
 class TopicPositions:
     """One connection to the bus for questions. Every question may raise SourceError."""
 
-    def __init__(self, bus: Bus, timeout_s: float = DEFAULT_TIMEOUT_S) -> None:
+    def __init__(
+        self, bus: Bus, timeout_s: float = DEFAULT_TIMEOUT_S, isolation_level: str | None = None
+    ) -> None:
+        """`isolation_level` decides where a topic with open transactions ends; None: the bus's."""
         self._bus = bus
         self._timeout_s = timeout_s
+        self._isolation_level = isolation_level or bus.isolation_level
+        if self._isolation_level not in (READ_COMMITTED, READ_UNCOMMITTED):
+            raise SourceError(
+                f"isolation.level={self._isolation_level}: write {READ_COMMITTED} or "
+                f"{READ_UNCOMMITTED}"
+            )
         self._complaints = list[str]()
         self._is_refused = False
         self._admin: Any = None
@@ -60,6 +80,24 @@ class TopicPositions:
             if name not in known:
                 raise SourceError(missing_topic(name, known, self._bus.bootstrap))
         return [(name, number) for name in wanted for number in known[name]]
+
+    def identity(self, topics: Iterable[str]) -> BusIdentity:
+        """Who answers; a topic that is not there has no id."""
+        import confluent_kafka
+        from confluent_kafka import KafkaException
+
+        kafka: Any = confluent_kafka  # its annotations hide half of what it exports
+        client, wanted = self._client(), list(topics)
+        try:
+            cluster_id = client.list_topics(timeout=self._timeout_s).cluster_id or ""
+            asked = kafka.TopicCollection(wanted)
+            answers = client.describe_topics(asked, request_timeout=self._timeout_s)
+            found = {name: _topic_id(future) for name, future in answers.items()} if wanted else {}
+        except KafkaException as error:
+            raise self._refusal(error) from error
+        return BusIdentity(
+            cluster_id, {name: id_ for name, id_ in found.items() if id_ is not None}
+        )
 
     def oldest(self, partitions: Iterable[Partition]) -> dict[Partition, int]:
         """The first offset each partition still has."""
@@ -108,10 +146,13 @@ class TopicPositions:
             return {}
         place = getattr(_admin_types().OffsetSpec, spec)(*arguments)
         asked = {TopicPartition(*partition): place for partition in wanted}
+        isolation_level = getattr(_isolation_levels(), self._isolation_level.upper())
         deadline = time.monotonic() + self._timeout_s
         while True:
             try:
-                futures = self._client().list_offsets(asked, request_timeout=self._timeout_s)
+                futures = self._client().list_offsets(
+                    asked, isolation_level=isolation_level, request_timeout=self._timeout_s
+                )
                 return {
                     (each.topic, each.partition): future.result().offset
                     for each, future in futures.items()
@@ -172,6 +213,20 @@ class TopicPositions:
             self._complaints.append(error.str())
 
 
+def _topic_id(future: Any) -> str | None:
+    """The id in an answer, None if there is no such topic; an id of zeros is none."""
+    from confluent_kafka import KafkaException
+
+    try:
+        # In the letters of Kafka's own tools; librdkafka writes the other base64.
+        found = str(future.result().topic_id).replace("+", "-").replace("/", "_")
+    except KafkaException as error:
+        if error.args[0].name() in ("UNKNOWN_TOPIC_OR_PART", "UNKNOWN_TOPIC_ID"):
+            return None
+        raise
+    return "" if found == NO_TOPIC_ID else found
+
+
 def has_no_leader(error: Any) -> bool:
     """Whether a node said that another one is to be asked: nodes come, go and change roles."""
     return error.name() in (
@@ -199,6 +254,12 @@ def missing_topic(name: str, known: Mapping[str, object] | Iterable[str], bootst
     near = difflib.get_close_matches(name, list(known), _NEAR_NAMES)
     hint = f"; did you mean {' or '.join(near)}?" if near else ";"
     return f"there is no topic {name} at {bootstrap}{hint} 'headrace topics create {name}' makes it"
+
+
+def _isolation_levels() -> Any:
+    import confluent_kafka
+
+    return confluent_kafka.IsolationLevel
 
 
 def _admin_types() -> Any:

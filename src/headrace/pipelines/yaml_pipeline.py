@@ -10,6 +10,7 @@ from pathlib import Path
 from typing import TYPE_CHECKING, Any
 
 from headrace.errors import PipelineDefinitionError, PipelineError
+from headrace.errors.installing import how_to_install
 from headrace.pipelines.definition import Decoder, Pipeline, Sink, Transform, unchanged
 from headrace.pipelines.definition_module import PipelineModule, check_name, suggestion
 from headrace.pipelines.source import TopicSource
@@ -31,7 +32,7 @@ _SOURCE_KEYS = {
 }
 _NUMBERS = {"max_rows_per_batch", "min_partitions"}
 # The decoder's options have dashes on the command line and underscores here.
-_FORMAT_KEYS = ("schema", "separator", "avro_header", "row_tag")
+_FORMAT_KEYS = ("schema", "separator", "avro_header", "avro_schema_id", "row_tag")
 _KEYS = ("name", "summary", "source", "format", *_FORMAT_KEYS, "sql", "sinks", "dead_letter_topic")
 
 
@@ -74,8 +75,13 @@ def sql_transform(query: str, where: str) -> Transform:
         from pyspark.errors import AnalysisException
 
         from headrace.pipelines.sql_query.failures import hush, sentence_of
+        from headrace.pipelines.sql_query.statements import refuse_statements
 
         hush()
+        try:
+            refuse_statements(rows.sparkSession, query)  # Spark runs them at once, and each time
+        except PipelineDefinitionError as error:
+            raise PipelineDefinitionError(f"{where}: {error}") from error
         rows.createOrReplaceTempView(VIEW)
         try:
             return rows.sparkSession.sql(query)  # resolved here, so the view may go again
@@ -98,7 +104,7 @@ class _File:
             import yaml
         except ImportError:
             raise PipelineDefinitionError(
-                f"{self._path}: YAML needs pyyaml; pip install 'headrace[spark]'"
+                f"{self._path}: YAML needs pyyaml: {how_to_install('spark', 'pyyaml')}"
             ) from None
         try:
             text = self._path.read_text("utf-8")

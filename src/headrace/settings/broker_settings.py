@@ -50,12 +50,13 @@ class BrokerSettings:
         defaults: Mapping[str, str] | None = None,
     ) -> "BrokerSettings":
         """Read all sources, the weakest first; raises ConfigError that names source and fix."""
+        environment = sources.read_environment(env or {})
         assignments = [
             *(sources.read_properties(file) if file is not None else ()),
-            *sources.read_environment(env or {}),
+            *environment.assignments,
             *sources.read_command_line(overrides or {}),
         ]
-        warnings = []
+        warnings = [*environment.warnings]
         chosen: dict[str, Assignment] = {}
         for assignment in assignments:
             if retired.is_retired(assignment.name):

@@ -23,6 +23,7 @@ from pathlib import Path
 from typing import TypeVar
 
 from headrace.errors import HeadraceError
+from headrace.testing import janitor
 
 USER = PASSWORD = DATABASE = "headrace"
 # Where PostgreSQL's server programs lie outside PATH: Debian and Ubuntu, then Fedora and RHEL.
@@ -47,6 +48,7 @@ class DatabaseServer(ABC):
         self.directory = directory
         self.is_durable = is_durable
         self.port = _free_port()
+        self._entrusted: int | None = None
 
     @property
     def url(self) -> str:
@@ -68,6 +70,15 @@ class DatabaseServer(ABC):
     @abstractmethod
     def kill(self) -> None:
         """Stop it as a crash would: nothing is written out."""
+
+    def _has_started(self, pid: int, sent: signal.Signals) -> None:
+        """It ends with us, even if we are killed: by `sent`, which lets it clean up."""
+        self._entrusted = janitor.entrust("process", pid, sent)
+
+    def _has_ended(self) -> None:
+        if self._entrusted is not None:
+            janitor.take_back(self._entrusted)
+            self._entrusted = None
 
 
 class PostgresqlServer(DatabaseServer):
@@ -104,10 +115,14 @@ class PostgresqlServer(DatabaseServer):
             "port": str(self.port),
             "unix_socket_directories": str(self.directory),
             "fsync": "on" if self.is_durable else "off",
+            # In its own directory: what it shares by name in /dev/shm outlives its SIGKILL.
+            "dynamic_shared_memory_type": "mmap",
         }
         words = " ".join(f"-c {name}={value}" for name, value in settings.items())
         log = str(self.directory / "log")
         self._control("-w", "-t", str(int(_READY_SECONDS)), "-l", log, "-o", words, "start")
+        pid = int((self._data / "postmaster.pid").read_text().splitlines()[0])
+        self._has_started(pid, signal.SIGQUIT)
         if not self._has_database():
             self._create_database()
 
@@ -120,6 +135,7 @@ class PostgresqlServer(DatabaseServer):
     def _stop(self, mode: str) -> None:
         if (self._data / "postmaster.pid").exists():
             self._control("-m", mode, "-w", "stop")
+        self._has_ended()
 
     def _control(self, *arguments: str) -> None:
         _run(_as("postgres", str(self._programs / "pg_ctl"), "-D", str(self._data), *arguments))
@@ -180,6 +196,7 @@ class MariadbServer(DatabaseServer):
                 stdout=output,
                 stderr=output,
             )
+        self._has_started(self._process.pid, signal.SIGKILL)
         deadline = time.monotonic() + _READY_SECONDS
         while not self._prepare():
             if self._process.poll() is not None or time.monotonic() > deadline:
@@ -198,6 +215,7 @@ class MariadbServer(DatabaseServer):
         if self._process is not None and self._process.poll() is None:
             self._process.send_signal(number)
             self._process.wait(_READY_SECONDS)
+        self._has_ended()
 
     def _prepare(self) -> bool:
         """Whether it answers; its user and database are there when it does."""
@@ -223,7 +241,7 @@ _Server = TypeVar("_Server", bound=DatabaseServer)
 def running_postgresql(*, is_durable: bool = False) -> Iterator[PostgresqlServer]:
     """PostgreSQL for the time of the block; DatabaseServerError where it is not installed."""
     find_postgresql()
-    with _private_directory() as directory:
+    with janitor.temporary_directory("headrace-db-") as directory:
         yield from _running(PostgresqlServer(directory, is_durable=is_durable))
 
 
@@ -231,7 +249,7 @@ def running_postgresql(*, is_durable: bool = False) -> Iterator[PostgresqlServer
 def running_mariadb(*, is_durable: bool = False) -> Iterator[MariadbServer]:
     """MariaDB for the time of the block; DatabaseServerError where it is not installed."""
     find_mariadb()
-    with _private_directory() as directory:
+    with janitor.temporary_directory("headrace-db-") as directory:
         yield from _running(MariadbServer(directory, is_durable=is_durable))
 
 
@@ -272,12 +290,6 @@ def _running(server: _Server) -> Iterator[_Server]:
         yield server
     finally:
         server.stop()
-
-
-@contextlib.contextmanager
-def _private_directory() -> Iterator[Path]:
-    with tempfile.TemporaryDirectory(prefix="headrace-db-", ignore_cleanup_errors=True) as name:
-        yield Path(name)
 
 
 def _version_in(path: Path) -> tuple[int, ...]:

@@ -6,12 +6,13 @@ import selectors
 import signal
 import subprocess
 import sys
-import tempfile
 import time
 from collections.abc import Iterator
 from pathlib import Path
 
 from headrace.errors import HeadraceError
+from headrace.testing import janitor
+from headrace.testing.janitor import temporary_directory
 from headrace.testing.setting_names import setting_names
 
 _STOP_SECONDS = 120.0
@@ -42,6 +43,7 @@ class BrokerProcess:
                 # Ctrl-C reaches only us: whoever started it stops it, after its clients.
                 start_new_session=True,
             )
+        self._entrusted = janitor.entrust("process", self.process.pid)
 
     @property
     def bootstrap(self) -> str:
@@ -87,6 +89,7 @@ class BrokerProcess:
         if self.process.poll() is None:
             self.process.send_signal(number)
         code = self.process.wait(timeout_seconds)
+        janitor.take_back(self._entrusted)
         if self.process.stdout is not None:
             self.process.stdout.close()
         return code
@@ -100,8 +103,8 @@ def broker_process(
     arguments = ["--port", str(port), "--http-port", str(http_port)]
     for name, value in setting_names(settings).items():
         arguments += ["--set", f"{name}={value}"]
-    with tempfile.TemporaryDirectory(prefix="headrace-log-") as log_dir:
-        broker = BrokerProcess(data_dir, arguments, Path(log_dir) / "stderr.log")
+    with temporary_directory("headrace-log-") as log_dir:
+        broker = BrokerProcess(data_dir, arguments, log_dir / "stderr.log")
         try:
             if wait:
                 broker.wait_ready()
@@ -114,7 +117,9 @@ def _environment() -> dict[str, str]:
     """Ours, so that the child finds this same headrace, but none of the settings in it."""
     package_root = str(Path(__file__).parents[2])
     environment = {
-        name: value for name, value in os.environ.items() if not name.startswith("HEADRACE_")
+        name: value
+        for name, value in os.environ.items()
+        if not name.upper().startswith("HEADRACE_")
     }
     path = environment.get("PYTHONPATH")
     environment["PYTHONPATH"] = os.pathsep.join([package_root, path] if path else [package_root])

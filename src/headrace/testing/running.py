@@ -3,13 +3,13 @@
 import asyncio
 import contextlib
 import os
-import tempfile
 import threading
 from collections.abc import Awaitable, Callable, Iterator
 from pathlib import Path
 from typing import TYPE_CHECKING, TypeVar
 
 from headrace.testing.faults import Faults
+from headrace.testing.janitor import temporary_directory
 from headrace.testing.requests import SeenRequests
 from headrace.testing.setting_names import setting_names
 
@@ -181,8 +181,7 @@ def running_broker(
     with contextlib.ExitStack() as stack:
         if data_dir is None:
             parent = _memory_dir() if in_memory else None
-            temporary = tempfile.TemporaryDirectory(prefix="headrace-", dir=parent)
-            data_dir = Path(stack.enter_context(temporary))
+            data_dir = stack.enter_context(temporary_directory("headrace-", parent))
         named = {"listeners": f"PLAINTEXT://127.0.0.1:{port}", **setting_names(settings)}
         broker = RunningBroker(data_dir, named, is_watched=watched)
         broker.start()

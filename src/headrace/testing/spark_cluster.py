@@ -12,7 +12,6 @@ import os
 import re
 import subprocess
 import sys
-import tempfile
 import time
 from collections.abc import Iterator
 from pathlib import Path
@@ -21,6 +20,7 @@ from headrace.errors import SparkError
 from headrace.java.installation import find_java
 from headrace.kafka import process
 from headrace.pipelines.spark.installation import check_pyspark
+from headrace.testing.janitor import temporary_directory
 
 HOST = "127.0.0.1"
 _READY_TIMEOUT_S = 120
@@ -51,7 +51,7 @@ def spark_standalone(
     check_pyspark()
     with contextlib.ExitStack() as stack:
         if directory is None:
-            directory = Path(stack.enter_context(tempfile.TemporaryDirectory(prefix="spark-")))
+            directory = stack.enter_context(temporary_directory("spark-"))
         directory.mkdir(parents=True, exist_ok=True)
         (directory / "log4j2.properties").write_text(_LOG4J, "utf-8")
         port, page = process.free_ports(2)

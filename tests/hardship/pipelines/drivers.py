@@ -15,6 +15,8 @@ _PATIENCE_SECONDS = 300.0
 # A life lasts seconds: the second compiler never pays back, and its start is what takes the time.
 _QUICK = "spark.driver.extraJavaOptions=-XX:TieredStopAtLevel=1 -XX:+UseSerialGC"
 
+_SPARK, _LAUNCHER = "org.apache.spark.deploy.SparkSubmit", "org.apache.spark.launcher.Main"
+
 
 class Driver:
     """One `headrace pipeline run`, over all its lives; its checkpoint stays, its processes die."""
@@ -33,6 +35,7 @@ class Driver:
             *arguments,
         ]
         self._process: subprocess.Popen[bytes] | None = None
+        self._left_behind = list[psutil.Process]()
 
     def close(self) -> None:
         """Leave nothing running."""
@@ -75,16 +78,31 @@ class Driver:
     def kill(self, *, is_java_first: bool) -> None:
         """kill -9 of the Python driver, or of its JVM, which the driver then has to notice."""
         assert self._process is not None
-        victims = psutil.Process(self._process.pid).children(recursive=True)
+        self._left_behind = psutil.Process(self._process.pid).children(recursive=True)
         if is_java_first:
-            for victim in victims:
-                with contextlib.suppress(psutil.NoSuchProcess):  # workers come and go
-                    if victim.name() == "java":
-                        victim.kill()
+            # Killed before it has one, the driver would go on, and nobody would ever end it.
+            wait_until(self._kill_java, f"{self.name} has a Java to kill", _PATIENCE_SECONDS)
         else:
             self._process.kill()
         self._process.wait(_PATIENCE_SECONDS)
         # Python workers and the JVM end by themselves; the next life may meet them still alive.
+
+    @property
+    def is_gone(self) -> bool:
+        """Whether the JVM and the workers of the life before have ended too."""
+        return not any(process.is_running() for process in self._left_behind)
+
+    def _kill_java(self) -> bool:
+        """Whether there was one: Spark's, not the one that says its version or launches it."""
+        assert self._process is not None
+        is_killed = False
+        for victim in psutil.Process(self._process.pid).children(recursive=True):
+            with contextlib.suppress(psutil.NoSuchProcess):  # workers come and go
+                words = victim.cmdline()
+                if _SPARK in words and _LAUNCHER not in words and victim.name() == "java":
+                    victim.kill()
+                    is_killed = True
+        return is_killed
 
     def finish(self) -> None:
         """Run once more over what is there, to the end."""

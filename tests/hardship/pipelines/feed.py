@@ -89,10 +89,10 @@ class Feed:
             self.faults.append(str(error))
 
 
-def create_topic(bootstrap: str, topic: str = TOPIC) -> None:
-    """Make the topic the feed writes to, with as many copies as the engine gives by default."""
+def create_topic(bootstrap: str, topic: str = TOPIC, partitions: int = PARTITIONS) -> None:
+    """Make a topic, by default the feed's, with as many copies as the engine gives by default."""
     admin = AdminClient({"bootstrap.servers": bootstrap})
-    for future in admin.create_topics([NewTopic(topic, PARTITIONS, -1)]).values():
+    for future in admin.create_topics([NewTopic(topic, partitions, -1)]).values():
         future.result(_PATIENCE_SECONDS)
 
 

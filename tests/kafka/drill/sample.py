@@ -14,7 +14,12 @@ READ = LiveReading(read=100, missed=0, vanished=0, reordered=0, read_again=2)
 
 
 def scenario_report(
-    scenario: Scenario = Scenario.LEADER, *, waited_s: float = 9.1, resync: Resync | None = None
+    scenario: Scenario = Scenario.LEADER,
+    *,
+    waited_s: float = 9.1,
+    undisturbed_s: float = 0.02,
+    others_cpu_share: float | None = 0.1,
+    resync: Resync | None = None,
 ) -> ScenarioReport:
     return ScenarioReport(
         scenario=scenario,
@@ -23,7 +28,8 @@ def scenario_report(
         start_s=1.0,
         fault_s=3.0,
         end_s=30.0,
-        undisturbed_s=0.02,
+        undisturbed_s=undisturbed_s,
+        others_cpu_share=others_cpu_share,
         longest_wait=Wait(12.1, waited_s),
         longest_gap=Gap(3.0, 12.0),
         limit=wait_limit(

@@ -21,5 +21,5 @@ def test_without_matplotlib_the_fix_is_named(
 ) -> None:
     monkeypatch.setattr(plot, "can_plot", lambda: False)
 
-    with pytest.raises(DrillError, match=r"pip install 'headrace\[bench\]'"):
+    with pytest.raises(DrillError, match=r"pip install '\.\[bench\]'"):
         plot.write_plot(drill_report(), tmp_path / "drill.png")

@@ -4,14 +4,17 @@ import signal
 import subprocess
 import sys
 import time
+from dataclasses import replace
 from pathlib import Path
 
 import pytest
 
-from headrace.errors import DrillError
+from headrace.errors import ClusterError, DrillError
+from headrace.kafka import layout as layouts
 from headrace.kafka.cluster import Cluster, running_cluster
 from headrace.kafka.drill.plan import Plan, Scenario
 from headrace.kafka.drill.run import check_cluster, run_drill
+from headrace.kafka.drill.timeline import Event, Kind
 
 TUNED = {
     "broker.session.timeout.ms": "2000",
@@ -40,6 +43,7 @@ def test_a_real_cluster_keeps_its_promises_through_every_scenario(tmp_path: Path
         # How long publishers waited says more about the machine; the rest must hold on any.
         broken = [each for each in report.checks if each.name != "wait" and not each.is_kept]
         assert broken == []
+        assert all(each.others_cpu_share is not None for each in report.scenarios)
         assert report.balance.acknowledged == report.balance.stored
         assert report.balance.acknowledged > PLAN.resync_messages
         assert all(each.longest_wait.seconds > 0 for each in report.scenarios)
@@ -48,6 +52,7 @@ def test_a_real_cluster_keeps_its_promises_through_every_scenario(tmp_path: Path
         assert resync.back_s > 0
         assert_as_found(cluster)
         assert_interruption_brings_nodes_back(cluster)
+        assert_nothing_is_started_of_a_removed_cluster(cluster)
 
 
 def assert_as_found(cluster: Cluster) -> None:
@@ -71,6 +76,8 @@ def assert_interruption_brings_nodes_back(cluster: Cluster) -> None:
         while all(node.state == "running" for node in cluster.nodes):
             assert process.poll() is None
             time.sleep(0.05)
+        with pytest.raises(ClusterError, match="another command is at work on cluster"):
+            Cluster.open(cluster.directory).destroy()
         process.send_signal(signal.SIGINT)
         stdout, stderr = process.communicate()
 
@@ -81,3 +88,19 @@ def assert_interruption_brings_nodes_back(cluster: Cluster) -> None:
     )
     assert stdout == ""
     assert all(node.state == "running" for node in cluster.nodes)
+
+
+def assert_nothing_is_started_of_a_removed_cluster(cluster: Cluster) -> None:
+    """A cluster that goes while one of its nodes is dead ends the drill; the node stays dead."""
+    layout = cluster.directory / layouts.FILE_NAME
+    aside = layout.with_suffix(".aside")
+
+    def remove(event: Event) -> None:
+        if event.kind is Kind.FAULT:
+            layout.rename(aside)
+
+    with pytest.raises(ClusterError, match=r"cluster default in .* was removed"):
+        run_drill(cluster, replace(PLAN, scenarios=(Scenario.LEADER,)), on_event=remove)
+
+    assert [node.state for node in cluster.nodes].count("stopped") == 1
+    aside.rename(layout)

@@ -5,7 +5,7 @@ from typing import Any, cast
 
 import pytest
 
-from headrace.errors import DrillError
+from headrace.errors import ClusterError, DrillError
 from headrace.kafka.cluster import Cluster
 from headrace.kafka.drill.acks import AckSeries
 from headrace.kafka.drill.election import Timeouts
@@ -54,12 +54,17 @@ class PlayedNode:
 
 class PlayedCluster:
     def __init__(self, controllers: int = 0) -> None:
+        self.is_there = True
         self.told = list[str]()
         combined = ("broker",) if controllers else ("broker", "controller")
         self.brokers = tuple(PlayedNode(number, combined, self.told) for number in ALL)
         others = range(4, 4 + controllers)
         alone = tuple(PlayedNode(number, ("controller",), self.told) for number in others)
         self.nodes = (*self.brokers, *alone)
+
+    def check_is_there(self) -> None:
+        if not self.is_there:
+            raise ClusterError("it was removed")
 
     def node(self, number: int) -> PlayedNode:
         return self.nodes[number - 1]
@@ -193,6 +198,25 @@ def test_nodes_are_brought_back_as_they_were() -> None:
     restore(cast("Cluster", cluster))
 
     assert cluster.told == ["resume 1", "launch 3"]
+
+
+def test_nothing_is_brought_back_of_a_cluster_that_was_removed() -> None:
+    cluster = PlayedCluster()
+    cluster.node(1).state, cluster.is_there = "stopped", False
+
+    with pytest.raises(ClusterError, match="it was removed"):
+        restore(cast("Cluster", cluster))
+
+    assert cluster.told == []
+
+
+def test_no_wait_goes_on_for_a_cluster_that_was_removed() -> None:
+    cluster = PlayedCluster()
+    stage = PlayedStage(cluster, controller=1)
+    cluster.is_there = False
+
+    with pytest.raises(ClusterError, match="it was removed"):
+        stage.wait_until(lambda: False, 60, lambda: "")
 
 
 def test_what_does_not_happen_in_time_is_said() -> None:

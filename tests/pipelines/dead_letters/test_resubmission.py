@@ -1,17 +1,16 @@
 """Which letters are sent again, and what of it is remembered."""
 
-from headrace.pipelines.dead_letters.letter import DeadLetter
+from headrace.pipelines.dead_letters.letter import DeadLetter, Source
 from headrace.pipelines.dead_letters.resubmission import Plan
 from headrace.pipelines.dead_letters.sent import Sent
 
 
-def a_letter(letter_offset: int, offset: int, reason: str = "bad") -> DeadLetter:
+def a_letter(
+    letter_offset: int, offset: int, reason: str = "bad", *, topic_id: str = "", cut: str = ""
+) -> DeadLetter:
     return DeadLetter(
-        pipeline="p",
+        source=Source("p", "", topic_id, "in", 0, offset),
         reason=reason,
-        topic="in",
-        partition=0,
-        offset=offset,
         timestamp_ms=1000,
         key=None,
         value=b"x",
@@ -19,6 +18,7 @@ def a_letter(letter_offset: int, offset: int, reason: str = "bad") -> DeadLetter
         letter_partition=0,
         letter_offset=letter_offset,
         letter_timestamp_ms=2000,
+        cut=cut,
     )
 
 
@@ -56,3 +56,28 @@ def test_only_what_was_delivered_is_remembered() -> None:
     plan = Plan([a_letter(0, 1)], {}, everything)
 
     assert plan.remember([], {0: 1}) == {}
+
+
+def test_a_topic_made_anew_has_other_letters_at_the_same_offset() -> None:
+    letters = [a_letter(0, 10, topic_id="old"), a_letter(1, 10, topic_id="new")]
+
+    assert Plan(letters, {}, everything).chosen == {(0, 0), (0, 1)}
+    assert Plan(letters, {0: Sent(1)}, everything).chosen == {(0, 1)}
+
+
+def test_a_letter_that_was_cut_is_not_sent() -> None:
+    letters = [a_letter(0, 10, cut="value cut at 5 of 9 bytes"), a_letter(1, 11)]
+
+    plan = Plan(letters, {}, everything, limit=1)
+
+    assert plan.chosen == {(0, 1)}
+    assert plan.cut == [letters[0].source]
+
+
+def test_the_letter_that_is_meant_is_sent_not_another_of_its_record() -> None:
+    letters = [a_letter(0, 10, cut="value cut at 5 of 9 bytes"), a_letter(1, 10)]
+
+    plan = Plan(letters, {}, lambda letter: letter.letter_offset == 1)
+
+    assert plan.chosen == {(0, 1)}
+    assert plan.cut == []

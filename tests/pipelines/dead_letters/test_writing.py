@@ -2,7 +2,7 @@
 
 import sys
 from collections.abc import Iterator
-from dataclasses import dataclass
+from dataclasses import dataclass, replace
 from datetime import datetime
 from typing import TYPE_CHECKING, Any
 
@@ -15,6 +15,7 @@ from headrace.pipelines.dead_letters.letter import DeadLetter
 from headrace.pipelines.dead_letters.reading import CONSUMER_CONFIG, each_once, read_letters
 from headrace.pipelines.decoders import Json
 from headrace.pipelines.definition import RECORD_SCHEMA, Decoder, Run
+from headrace.pipelines.spans import Batch, Log, Spans
 from headrace.testing import running_broker
 
 if TYPE_CHECKING:
@@ -55,7 +56,8 @@ def read_all(run: Run, topic: str) -> list[DeadLetter]:
             for number in numbers
         }
         return sorted(
-            read_letters(consumer, topic, bounds, timeout_s=120), key=lambda each: each.offset
+            read_letters(consumer, topic, bounds, timeout_s=120),
+            key=lambda each: each.source.offset,
         )
     finally:
         consumer.close()
@@ -69,7 +71,8 @@ def test_a_letter_is_the_record_and_where_it_came_from(run: Run) -> None:
     )
     bad = dead_letters.bad_records(DECODER, records)
 
-    count = dead_letters.write(run, DECODER, bad.drop("_error").union(null), "letters")
+    batch = Batch(3, Spans.of({Log("in", 0, "the-id"): (0, 5)}), "the-cluster")
+    count = dead_letters.write(run, DECODER, bad.drop("_error").union(null), "letters", batch)
 
     letters = read_all(run, "letters")
     assert count == 4
@@ -77,11 +80,12 @@ def test_a_letter_is_the_record_and_where_it_came_from(run: Run) -> None:
     assert [each.key for each in letters] == [b"k1", b"k2", b"k3", None]
     assert [each.headers for each in letters] == [[("h", b"1")]] * 3 + [[]]
     assert [each.source for each in letters] == [
-        ("it's", "in", 0, 1),
-        ("it's", "in", 0, 2),
-        ("it's", "in", 0, 3),
-        ("it's", "other", 7, 99),
+        ("it's", "the-cluster", "the-id", "in", 0, 1),
+        ("it's", "the-cluster", "the-id", "in", 0, 2),
+        ("it's", "the-cluster", "the-id", "in", 0, 3),
+        ("it's", "the-cluster", "", "other", 7, 99),
     ]
+    assert {each.cut for each in letters} == {""}
     assert {each.timestamp_ms for each in letters} == {1767225600000}
     assert [each.reason for each in letters[:3]] == [DECODER.explain(value) for value in BAD]
 
@@ -131,6 +135,45 @@ def test_decoders_of_others_work_and_may_say_what_is_not_in_the_value(
     assert (key.value, key.reason) == (b"b", "wrong: the key")
     assert gone.reason.startswith("it cannot be decoded, nor explained: RuntimeError: no idea")
     assert len(gone.reason) <= 1001
+
+
+def test_letters_too_large_for_their_topic_are_cut_and_nothing_stops(run: Run) -> None:
+    make_topic(run, "narrow", "1000")
+    told = list[str]()
+    run = replace(run, tell=told.append)
+    huge = [b"{" * 300_000, b"{small", b"{" * 2_000_000]
+    bad = dead_letters.bad_records(DECODER, records_of(run.spark, huge))
+
+    assert dead_letters.write(run, DECODER, bad, "narrow") == 3
+
+    letters = read_all(run, "narrow")
+    assert [each.value_size for each in letters] == [300_000, None, 2_000_000]
+    assert letters[1].value == b"{small"
+    assert letters[0].cut.startswith("value cut at ")
+    assert told == [
+        "2 dead letters were cut to what topic narrow takes: raise its max.message.bytes to have "
+        "them whole"
+    ]
+
+
+def test_a_letter_has_the_ids_the_bus_gives_where_its_batch_has_none(run: Run) -> None:
+    make_topic(run, "in", "1000000")
+    bad = dead_letters.bad_records(DECODER, records_of(run.spark, [b"{"]))
+
+    dead_letters.write(run, DECODER, bad, "asked")
+
+    (letter,) = read_all(run, "asked")
+    assert len(letter.source.topic_id) == len(letter.source.cluster_id) == 22
+
+
+def make_topic(run: Run, topic: str, limit: str) -> None:
+    from confluent_kafka.admin import AdminClient
+    from confluent_kafka.cimpl import NewTopic
+
+    config: dict[str, Any] = run.bus.client_config()
+    new = NewTopic(topic, 1, 1, config={"max.message.bytes": limit})
+    admin = AdminClient(config)
+    admin.create_topics([new])[topic].result(120)
 
 
 def test_no_bad_record_makes_no_topic(run: Run) -> None:

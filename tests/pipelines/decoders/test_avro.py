@@ -109,6 +109,33 @@ def test_headers_are_checked_and_skipped(spark: "SparkSession") -> None:
     assert all("no single-object header" in (objects[index].error or "") for index in (1, 3))
 
 
+@pytest.mark.spark
+def test_a_value_of_another_schema_id_is_bad_where_the_id_is_known(spark: "SparkSession") -> None:
+    schema = a_record(("s", "string"))
+    value, decoder = written(schema, {"s": "a"}), Avro(json.dumps(schema), "confluent", 7)
+
+    own, other = decode(spark, decoder, [b"\0\0\0\0\7" + value, b"\0\0\1\0\7" + value])
+
+    assert own == ({"s": "a"}, None, False)
+    assert other.error == "written with another schema: its number is 65543, wanted 7"
+
+
+def test_several_schema_ids_are_told_where_none_is_known() -> None:
+    text = json.dumps(a_record(("s", "string")))
+    sample = [b"\0\0\0\0\7\0", None, b"\0\0\0\0\x09\0", b"\0\0\0\0\7\0", b"x"]
+
+    told = Avro(text, "confluent").drift(sample)
+
+    assert [sentence[:44] for sentence in told] == ["values have the schema ids 7, 9 and all are "]
+    assert Avro(text, "confluent").drift(sample[:2]) == []
+    assert Avro(text, "confluent", 7).drift(sample) == []
+
+
+def test_a_schema_id_goes_with_a_registrys_header() -> None:
+    with pytest.raises(PipelineDefinitionError, match="write avro-header=confluent"):
+        Avro(json.dumps(a_record(("s", "string"))), "single-object", 7)
+
+
 def test_the_fingerprint_is_that_of_the_specification() -> None:
     # 0x7275d51a3f395c8f is Avro's own example for "int"; it stands with the low byte first.
     assert fingerprint("int").hex() == "8f5c393f1ad57572"

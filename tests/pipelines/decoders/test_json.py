@@ -1,6 +1,5 @@
 """What becomes of each odd JSON value; docs/pipelines/formats.md promises it."""
 
-import math
 import pickle
 from datetime import date, datetime
 from decimal import Decimal
@@ -18,7 +17,7 @@ if TYPE_CHECKING:
 MANY_TYPES = Json(
     "s string, c double, n int, l bigint, t timestamp, b boolean, st struct<x:int,at:timestamp>, "
     "arr array<int>, d decimal(5,2), dt date, bin binary, f float, m map<string,int>, y tinyint, "
-    "ats array<timestamp>, must struct<x:int not null>"
+    "ats array<timestamp>, must struct<x:int not null>, ntz timestamp_ntz, fs array<double>"
 )
 # Each value that can be decoded, with its fields that are not null.
 GOOD: dict[bytes, dict[str, Any]] = {
@@ -32,8 +31,11 @@ GOOD: dict[bytes, dict[str, Any]] = {
     b'{"s":{"q": 1}}': {"s": '{"q":1}'},
     b'{"s":"x}y"}': {"s": "x}y"},
     b'{"c":5}': {"c": 5.0},
-    b'{"c":1e999}': {"c": math.inf},  # as in Java
-    b'{"f":1e300}': {"f": math.inf},
+    b'{"c":1e-999}': {"c": 0.0},  # rounded
+    rb'{"s":"\ud83d\ude00"}': {"s": "\U0001f600"},
+    rb'{"s":"\\ud800"}': {"s": r"\ud800"},  # a backslash and five letters
+    rb'{"s":"\\\ud83d\uDE00\\"}': {"s": "\\\U0001f600\\"},
+    b'{"ntz":"2026-01-01T10:00"}': {"ntz": datetime(2026, 1, 1, 10)},
     b'{"t":"2026-01-01T00:00:00.123456+02:00"}': {"t": datetime(2025, 12, 31, 22, 0, 0, 123456)},
     b'{"t":"2026-01-01"}': {"t": datetime(2026, 1, 1)},
     b'{"t":1700000000000}': {"t": datetime(2023, 11, 14, 22, 13, 20)},
@@ -78,6 +80,28 @@ BAD = {
     b'{"n":99999999999}': "field n: wanted int, got 99999999999",
     b'{"l":9223372036854775808}': "field l: wanted bigint, got 9223372036854775808",
     b'{"y":300}': "field y: wanted tinyint, got 300",
+    b'{"c":1e999}': "field c: wanted double, got Infinity",
+    b'{"c":-1e999}': "field c: wanted double, got -Infinity",
+    b'{"f":1e300}': "field f: wanted float, got 1e+300",
+    b'{"fs":[1,1e999]}': "field fs[1]: wanted double, got Infinity",
+    rb'{"s":"\ud800"}': r"half a character, \ud800, at character 7",
+    rb'{"s":"x\uDFFFx"}': r"half a character, \uDFFF, at character 8",
+    rb'{"s":"\ud83d\ud83d\ude00"}': r"half a character, \ud83d, at character 7",
+    rb'{"s":"\ud83d\ude00\ude00"}': r"half a character, \ude00, at character 19",
+    rb'{"s":"\ud83d\\\ude00"}': r"half a character, \ud83d, at character 7",
+    rb'{"m":{"\ud800":1}}': r"half a character, \ud800, at character 8",
+    rb'{"\udc00":1}': r"half a character, \udc00, at character 3",
+    b'{"dt":"12026-01-01"}': 'field dt: wanted date, got "12026-01-01"',
+    b'{"dt":"0000-01-01"}': 'field dt: wanted date, got "0000-01-01"',
+    b'{"dt":"2026"}': 'field dt: wanted date, got "2026"',
+    b'{"dt":"2026-01-01T99:99"}': 'field dt: wanted date, got "2026-01-01T99:99"',
+    b'{"t":"0000-01-01"}': 'field t: wanted timestamp, got "0000-01-01"',
+    b'{"t":"9999-12-31T23:59:59-05:00"}': (
+        'field t: wanted timestamp, got "9999-12-31T23:59:59-05:00"'
+    ),
+    b'{"ntz":"2026-01-01T10:00+02:00"}': (
+        'field ntz: wanted timestamp_ntz, got "2026-01-01T10:00+02:00"'
+    ),
     b'{"d":123456}': "field d: wanted decimal(5,2), got 123456",
     b'{"b":"true"}': 'field b: wanted boolean, got "true"',
     b'{"b":1}': "field b: wanted boolean, got 1",

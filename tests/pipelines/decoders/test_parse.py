@@ -23,6 +23,11 @@ AVRO = json.dumps({"type": "record", "name": "r", "fields": [{"name": "a", "type
         ("csv", SCHEMA, Tsv("a int", ",", is_quoted=True)),
         ("xml", {**SCHEMA, "row-tag": "r"}, Xml("a int", "r")),
         ("avro", {"schema": AVRO, "avro-header": "confluent"}, Avro(AVRO, "confluent")),
+        (
+            "avro",
+            {"schema": AVRO, "avro-header": "confluent", "avro-schema-id": "7"},
+            Avro(AVRO, "confluent", 7),
+        ),
     ],
 )
 def test_a_format_has_a_decoder(format_name: str, options: dict[str, str], decoder: object) -> None:
@@ -37,6 +42,7 @@ def test_a_format_has_a_decoder(format_name: str, options: dict[str, str], decod
         ("avro", {}, "format avro needs a schema; write schema='the Avro schema"),
         ("json", {"schema": "a itn"}, "schema 'a itn': 'itn' at character 3: wanted a type"),
         ("avro", {"schema": AVRO, "avro-header": "x"}, "avro-header 'x': write one of none, conf"),
+        ("avro", {"schema": AVRO, "avro-schema-id": "x"}, "avro-schema-id 'x': wanted a number"),
     ],
 )
 def test_what_makes_no_decoder_is_told(

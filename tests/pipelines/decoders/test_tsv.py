@@ -1,6 +1,7 @@
 """Cells, their escapes, and lines that have too many of them."""
 
-from datetime import datetime
+import math
+from datetime import date, datetime
 from decimal import Decimal
 from typing import TYPE_CHECKING, Any
 
@@ -14,6 +15,22 @@ if TYPE_CHECKING:
     from pyspark.sql import SparkSession
 
 LINES = Tsv("s string, n int, at timestamp, b boolean, d decimal(5,2), bin binary")
+NUMBERS = Tsv("c double, f float, day date")
+NUMBERS_GOOD: dict[bytes, dict[str, Any]] = {
+    b"1.5\t-2e3\t2026-01-01": {"c": 1.5, "f": -2000.0, "day": date(2026, 1, 1)},
+    b" 7 \t.5\t2026-01-01T10:00Z": {"c": 7.0, "f": 0.5, "day": date(2026, 1, 1)},
+    b"Infinity\t-inf\t": {"c": math.inf, "f": -math.inf},  # where it is written so
+}
+NUMBERS_BAD = {
+    b"1e999\t\t": 'field c: wanted double, got "1e999"',
+    b"\t1e300\t": 'field f: wanted float, got "1e300"',
+    b"5F\t\t": 'field c: wanted double, got "5F"',  # Java's float, and half of all hexadecimals
+    b"\t2d\t": 'field f: wanted float, got "2d"',
+    b"0x1p3\t\t": 'field c: wanted double, got "0x1p3"',
+    b"\t\t2026-01-01Tx": 'field day: wanted date, got "2026-01-01Tx"',
+    b"\t\t0000-01-01": 'field day: wanted date, got "0000-01-01"',
+    b"\xef\xbb\xbf1\t\t": "it begins with a byte order mark",
+}
 GOOD: dict[bytes, dict[str, Any]] = {
     b"a\t1\t2026-01-01T00:00:00Z\ttrue\t1.5\taGk=": {
         "s": "a", "n": 1, "at": datetime(2026, 1, 1), "b": True, "d": Decimal("1.50"), "bin": b"hi",
@@ -44,20 +61,36 @@ CSV_GOOD: dict[bytes, dict[str, Any]] = {
     b'"",4': {"s": "", "n": 4},
     b'"two\nlines",5': {"s": "two\nlines", "n": 5},
     b"a,": {"s": "a"},
+    b"a,1\n": {"s": "a", "n": 1},  # a line with its end
+    b'"a\n",1\r\n': {"s": "a\n", "n": 1},
+    b'5" pipe,1': {"s": '5" pipe', "n": 1},
+    b'"' + b'""x' * 20_000 + b'",1': {"s": '"x' * 20_000, "n": 1},
+    b"\0,1": {"s": "\0", "n": 1},
 }
 CSV_BAD = {
     b",4": "field s is missing",
     b"a": "1 column, wanted 2",
     b"a,1,2": "3 columns, wanted 2",
     b"a,x": 'field n: wanted int, got "x"',
-    b'"open,7': "1 column, wanted 2",
+    b'"open,7': "column 1: its quote is never closed",
+    b'a,"1': "column 2: its quote is never closed",
+    b'a,"': "column 2: its quote is never closed",
+    b'"a"",1': "column 1: its quote is never closed",
+    b'"a"b,1': "column 1: there is text behind its closing quote",
+    b'"a" ,1': "column 1: there is text behind its closing quote",
+    b"a\nb,1": "column 1: a line end outside of quotes",
+    b"a,1\nb,2": "column 2: a line end outside of quotes",
+    b"a,1\n\n": "column 2: a line end outside of quotes",
+    b"\xef\xbb\xbfa,1": "it begins with a byte order mark",
     b"": "0 columns, wanted 2",
 }
 
 
 @pytest.mark.spark
 @pytest.mark.parametrize(
-    ("decoder", "good", "bad"), [(LINES, GOOD, BAD), (CSV, CSV_GOOD, CSV_BAD)], ids=["tsv", "csv"]
+    ("decoder", "good", "bad"),
+    [(LINES, GOOD, BAD), (NUMBERS, NUMBERS_GOOD, NUMBERS_BAD), (CSV, CSV_GOOD, CSV_BAD)],
+    ids=["tsv", "numbers", "csv"],
 )
 def test_lines_are_decoded_or_bad_as_documented(
     spark: "SparkSession", decoder: Tsv, good: dict[bytes, Any], bad: dict[bytes, str]
@@ -75,7 +108,9 @@ def test_lines_are_decoded_or_bad_as_documented(
 
 @pytest.mark.parametrize(
     ("decoder", "value", "reason"),
-    [(LINES, *each) for each in BAD.items()] + [(CSV, *each) for each in CSV_BAD.items()],
+    [(LINES, *each) for each in BAD.items()]
+    + [(NUMBERS, *each) for each in NUMBERS_BAD.items()]
+    + [(CSV, *each) for each in CSV_BAD.items()],
 )
 def test_a_bad_line_is_explained(decoder: Tsv, value: bytes, reason: str) -> None:
     assert decoder.explain(value) == reason

@@ -16,6 +16,7 @@ ELEMENTS = Xml("s string, c double, t timestamp, st struct<x:int>, arr array<int
 GOOD: dict[bytes, dict[str, Any]] = {
     b"<row><s>a &amp; b </s><c>1.5</c></row>": {"s": "a & b ", "c": 1.5},
     b"<?xml version='1.0'?>\n<row>\n  <st>\n    <x>1</x>\n  </st>\n</row>\n": {"st": {"x": 1}},
+    b'<?xml version="1.0" encoding="utf-8"?><row><s>\xc3\xa9</s></row>': {"s": "é"},
     b"<row><arr>1</arr><arr>2</arr></row>": {"arr": [1, 2]},
     b"<row a='7'/>": {"_a": "7"},
     b"<row/>": {},
@@ -36,6 +37,14 @@ BAD = {
         "a document type is not read"
     ),
     b"<row><s>\xff</s></row>": "not UTF-8: byte 0xff at position 8",
+    b"<row><s>a</s><c>1</c><s>b</s></row>": (
+        "field s: its element is there 2 times; only an array is"
+    ),
+    b"<row><st/><st/></row>": "field st: its element is there 2 times; only an array is",
+    b"<row><c>1e999</c></row>": 'field c: wanted double, got "1e999"',
+    b"<?xml version='1.0' encoding='ISO-8859-1'?><row><s>\xc3\xa9</s></row>": (
+        "it says that it is ISO-8859-1, and only UTF-8 is read"
+    ),
 }
 
 

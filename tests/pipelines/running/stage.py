@@ -4,10 +4,11 @@ import json
 import threading
 import time
 import uuid
-from collections.abc import Callable, Iterable
+from collections.abc import Callable, Iterable, Mapping
+from concurrent.futures import Future, ThreadPoolExecutor
 from dataclasses import dataclass, field
 from pathlib import Path
-from typing import TYPE_CHECKING
+from typing import TYPE_CHECKING, Any
 
 from headrace.pipelines.bus import Bus
 from headrace.pipelines.definition import (
@@ -19,12 +20,18 @@ from headrace.pipelines.definition import (
     Transform,
     unchanged,
 )
+from headrace.pipelines.running.reporting import View
+from headrace.pipelines.running.run_state import read_run
+from headrace.pipelines.running.runner import RunReport, run_pipeline
+from headrace.pipelines.running.settings import RunSettings, Trigger
 from headrace.pipelines.source import TopicSource
+from headrace.pipelines.spans import Batch, Written
 
 if TYPE_CHECKING:
-    from pyspark.sql import DataFrame
+    from pyspark.sql import DataFrame, SparkSession
 
 PATIENCE_S = 180.0
+NOW = Trigger("available-now")
 
 
 @dataclass(frozen=True)
@@ -73,46 +80,67 @@ class JsonFiles(Sink):
 
 class _OpenJsonFiles(OpenSink):
     def __init__(self, sink: JsonFiles, app_id: str) -> None:
-        self._sink, self._app_id = sink, app_id
+        self._sink = sink
+        self._note = sink.directory / f"{app_id}.note"
 
-    def write(self, rows: "DataFrame", batch_id: int) -> bool:
-        path = self._sink.directory / f"{self._app_id}-{batch_id}.json"
-        if path.exists():
-            return False
+    def written(self) -> Written:
+        try:
+            return Written.from_json(self._note.read_text())
+        except FileNotFoundError:
+            return Written()
+
+    def write(self, rows: "DataFrame", batch: Batch) -> bool:
+        files = len(list(self._sink.directory.glob("*.json")))
         lines = [str(row.number) for row in rows.select("number").collect()]
-        self._sink.on_write(batch_id)
-        path.write_text("\n".join(lines))
+        self._sink.on_write(batch.number)
+        (self._sink.directory / f"{files:05}.json").write_text("\n".join(lines))
+        self._note.write_text(self.written().after(batch).to_json())
         return True
 
 
 def a_pipeline(
-    topic: str,
+    topics: str | tuple[str, ...],
     *sinks: Sink,
     transform: Transform = unchanged,
     max_rows: int | None = None,
-    end: str | None = None,
     name: str = "numbers",
+    **source: Any,
 ) -> Pipeline:
     return Pipeline(
         name=name,
         summary="Numbers.",
-        source=TopicSource(topics=(topic,), max_rows_per_batch=max_rows, end=end),
+        source=TopicSource(
+            topics=(topics,) if isinstance(topics, str) else topics,
+            max_rows_per_batch=max_rows,
+            **source,
+        ),
         decoder=Numbers(),
         sinks=sinks,
         transform=transform,
     )
 
 
-def a_topic(bus: Bus, values: Iterable[object] = (), partitions: int = 2) -> str:
+def a_topic(
+    bus: Bus, values: Iterable[object] = (), partitions: int = 2, name: str | None = None
+) -> str:
     """A new topic that holds these values, in turn in its partitions."""
     from confluent_kafka.admin import AdminClient
     from confluent_kafka.cimpl import NewTopic
 
-    topic = f"t-{uuid.uuid4().hex[:12]}"
+    topic = name or f"t-{uuid.uuid4().hex[:12]}"
     admin = AdminClient(bus.client_config())
     admin.create_topics([NewTopic(topic, partitions, 1)])[topic].result(PATIENCE_S)
     send(bus, topic, values, partitions)
     return topic
+
+
+def again(bus: Bus, topic: str, values: Iterable[object]) -> None:
+    """Delete a topic and make it again, with other values in its only partition."""
+    from confluent_kafka.admin import AdminClient
+
+    admin = AdminClient(bus.client_config())
+    admin.delete_topics([topic])[topic].result(PATIENCE_S)
+    a_topic(bus, values, partitions=1, name=topic)
 
 
 def send(bus: Bus, topic: str, values: Iterable[object], partitions: int = 2) -> None:
@@ -176,3 +204,58 @@ class Gate:
 
     def open(self) -> None:
         self._is_open.set()
+
+
+class Told(View):
+    """Keeps what a run tells."""
+
+    def __init__(self) -> None:
+        self.facts: Mapping[str, object] = {}
+        self.sentences = list[str]()
+
+    def begin(self, facts: Mapping[str, object]) -> None:
+        self.facts = facts
+
+    def tell(self, sentence: str) -> None:
+        self.sentences.append(sentence)
+
+
+class Stage:
+    """Runs pipelines under one name and state directory."""
+
+    def __init__(self, spark: "SparkSession", bus: Bus, directory: Path) -> None:
+        self.spark, self.bus, self.directory = spark, bus, directory
+        self.sink = JsonFiles(directory / "out")
+        self.view = Told()
+        self.stop = threading.Event()
+        self._pool = ThreadPoolExecutor(1)
+
+    def run(self, pipeline: Pipeline, **settings: Any) -> RunReport:
+        defaults: dict[str, Any] = {"name": "r", "state_dir": self.directory, "trigger": NOW}
+        return run_pipeline(
+            pipeline,
+            self.bus,
+            RunSettings(**{**defaults, **settings}),
+            view=self.view,
+            is_stop_asked=self.stop.is_set,
+            spark=self.spark,
+        )
+
+    def start(self, pipeline: Pipeline, **settings: Any) -> "Future[RunReport]":
+        """Run it in a thread."""
+        self._ending = self._pool.submit(self.run, pipeline, **settings)
+        return self._ending
+
+    def wait_until(self, holds: Callable[[], object]) -> None:
+        """Wait for something to come true while the run runs."""
+        wait_until(lambda: holds() or (self._ending.done() and self._ending.result()))
+        assert holds()
+
+    @property
+    def state(self) -> str:
+        status = read_run(self.directory, "r")
+        return "" if status is None else status.state
+
+    def close(self) -> None:
+        self.stop.set()
+        self._pool.shutdown()

@@ -1,29 +1,24 @@
 """Runs on real local Spark and a real broker, all in one session."""
 
-import sys
-import threading
-from collections.abc import Callable, Iterator, Mapping
-from concurrent.futures import Future, ThreadPoolExecutor
+from dataclasses import replace
 from pathlib import Path
-from typing import TYPE_CHECKING, Any
+from typing import TYPE_CHECKING
 
 import pytest
 from tests.pipelines.running.stage import (
     PATIENCE_S,
     Gate,
     JsonFiles,
+    Stage,
     a_pipeline,
     a_topic,
     committed,
     send,
     values_in,
-    wait_until,
 )
 
-from headrace.errors import RunError, SinkError, SourceError
+from headrace.errors import PipelineError, RunError, SinkError, SourceError
 from headrace.pipelines.bus import Bus
-from headrace.pipelines.definition import Pipeline
-from headrace.pipelines.running.reporting import View
 from headrace.pipelines.running.run_state import (
     FAILED,
     FINISHED,
@@ -32,95 +27,14 @@ from headrace.pipelines.running.run_state import (
     STOPPING,
     WAITING,
     find_run,
-    read_run,
 )
-from headrace.pipelines.running.runner import RunReport, run_pipeline
-from headrace.pipelines.running.settings import RunSettings, Trigger
-from headrace.testing import RunningBroker, running_broker
+from headrace.pipelines.running.settings import Trigger
+from headrace.testing import running_broker
 
 if TYPE_CHECKING:
     from pyspark.sql import DataFrame, SparkSession
 
 pytestmark = pytest.mark.spark
-
-NOW = Trigger("available-now")
-
-
-@pytest.fixture(scope="module")
-def broker() -> Iterator[RunningBroker]:
-    with running_broker() as broker:
-        yield broker
-
-
-@pytest.fixture(scope="module")
-def bus(broker: RunningBroker) -> Bus:
-    return Bus(broker.bootstrap)
-
-
-class Told(View):
-    """Keeps what a run tells."""
-
-    def __init__(self) -> None:
-        self.facts: Mapping[str, object] = {}
-        self.sentences = list[str]()
-
-    def begin(self, facts: Mapping[str, object]) -> None:
-        self.facts = facts
-
-    def tell(self, sentence: str) -> None:
-        self.sentences.append(sentence)
-
-
-class Stage:
-    """Runs pipelines under one name and state directory."""
-
-    def __init__(self, spark: "SparkSession", bus: Bus, directory: Path) -> None:
-        self.spark, self.bus, self.directory = spark, bus, directory
-        self.sink = JsonFiles(directory / "out")
-        self.view = Told()
-        self.stop = threading.Event()
-        self._pool = ThreadPoolExecutor(1)
-
-    def run(self, pipeline: Pipeline, **settings: Any) -> RunReport:
-        defaults: dict[str, Any] = {"name": "r", "state_dir": self.directory, "trigger": NOW}
-        return run_pipeline(
-            pipeline,
-            self.bus,
-            RunSettings(**{**defaults, **settings}),
-            view=self.view,
-            is_stop_asked=self.stop.is_set,
-            spark=self.spark,
-        )
-
-    def start(self, pipeline: Pipeline, **settings: Any) -> "Future[RunReport]":
-        """Run it in a thread."""
-        self._ending = self._pool.submit(self.run, pipeline, **settings)
-        return self._ending
-
-    def wait_until(self, holds: Callable[[], object]) -> None:
-        """Wait for something to come true while the run runs."""
-        wait_until(lambda: holds() or (self._ending.done() and self._ending.result()))
-        assert holds()
-
-    @property
-    def state(self) -> str:
-        status = read_run(self.directory, "r")
-        return "" if status is None else status.state
-
-    def close(self) -> None:
-        self.stop.set()
-        self._pool.shutdown()
-
-
-@pytest.fixture
-def stage(spark: "SparkSession", bus: Bus, tmp_path: Path) -> Iterator[Stage]:
-    from pyspark import cloudpickle
-
-    # Workers explain bad records; they know our package, not its tests.
-    cloudpickle.register_pickle_by_value(sys.modules[JsonFiles.__module__])
-    stage = Stage(spark, bus, tmp_path)
-    yield stage
-    stage.close()
 
 
 def test_a_run_writes_what_is_there_and_the_next_goes_on_where_it_ended(stage: Stage) -> None:
@@ -156,6 +70,35 @@ def test_bad_records_are_set_aside_and_two_sinks_get_the_same_good_ones(stage: S
     assert stage.sink.numbers() == other.numbers() == [2, 6, 10]
     assert (report.progress.rows, report.progress.dead_letters) == (5, 2)
     assert sorted(values_in(stage.bus, f"{topic}.dead")) == [b"four", b"two"]
+
+
+def test_a_limit_in_a_transform_swallows_no_bad_record(stage: Stage) -> None:
+    topic = a_topic(stage.bus, [*range(200), *(f"bad{n}" for n in range(5))], partitions=1)
+
+    def first_ones(rows: "DataFrame") -> "DataFrame":
+        return rows.limit(3)
+
+    report = stage.run(
+        a_pipeline(topic, stage.sink, transform=first_ones), dead_letter_topic=f"{topic}.dead"
+    )
+
+    assert len(stage.sink.numbers()) == 3
+    assert (report.progress.rows, report.progress.dead_letters) == (205, 5)
+    assert len(values_in(stage.bus, f"{topic}.dead")) == 5
+
+
+def test_what_spark_fails_with_is_one_sentence(stage: Stage) -> None:
+    topic = a_topic(stage.bus, [1])
+
+    def burst(rows: "DataFrame") -> "DataFrame":
+        return rows.selectExpr("assert_true(number > 5, 'it is too small') is null as number")
+
+    with pytest.raises(PipelineError, match="it is too small") as raised:
+        stage.run(a_pipeline(topic, stage.sink, transform=burst))
+
+    status = find_run(stage.directory, "r")
+    assert (status.state, status.message) == (FAILED, str(raised.value))
+    assert "\n" not in str(raised.value)
 
 
 @pytest.mark.slow
@@ -225,6 +168,18 @@ def test_a_source_with_an_end_is_one_batch_without_a_checkpoint(stage: Stage) ->
     progress = report.progress
     assert (report.state, progress.rows, progress.dead_letters) == (FINISHED, 11, 1)
     assert not (stage.directory / "pipelines/r/checkpoint").exists()
+
+
+def test_a_source_that_has_nothing_in_its_range_is_a_batch_of_no_rows(stage: Stage) -> None:
+    topic = a_topic(stage.bus)
+    # Spark drops what follows from an empty shuffle, and with it the count of rows.
+    shuffled = replace(
+        a_pipeline(topic, stage.sink, end="latest"), transform=lambda rows: rows.repartition(2)
+    )
+
+    report = stage.run(shuffled)
+
+    assert (report.state, report.progress.rows) == (FINISHED, 0)
 
 
 @pytest.mark.slow

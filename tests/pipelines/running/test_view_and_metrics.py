@@ -1,4 +1,6 @@
+import contextlib
 import io
+import sys
 import urllib.error
 import urllib.request
 from pathlib import Path
@@ -57,15 +59,19 @@ def test_a_quiet_view_tells_and_shows_no_figures() -> None:
     assert stream.getvalue() == "headrace: something happened\n"
 
 
-def test_a_live_view_draws_the_partitions(capsys: pytest.CaptureFixture[str]) -> None:
-    view = LiveView()
+def test_a_live_view_draws_the_partitions_on_its_own_stream_wherever_stderr_goes() -> None:
+    stream, log = io.StringIO(), io.StringIO()
+    view = LiveView(stream)
 
-    view.begin(FACTS)
-    view.show(RUNNING, None, some_progress())
-    view.tell("something [happened]")
-    view.end(FAILED, "it broke", some_progress())
+    with contextlib.redirect_stderr(log):
+        view.begin(FACTS)
+        view.show(RUNNING, None, some_progress())
+        view.tell("something [happened]")
+        print("a library's traceback", file=sys.stderr)
+        view.end(FAILED, "it broke", some_progress())
 
-    shown = capsys.readouterr().err
+    shown = stream.getvalue()
+    assert log.getvalue() == "a library's traceback\n"
     assert "something [happened]" in shown
     assert "lag 2" in shown
     assert "partition" in shown

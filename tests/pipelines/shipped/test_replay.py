@@ -13,6 +13,7 @@ from headrace.pipelines.sinks.lake import LakeSink, compact
 from headrace.pipelines.sinks.lake.source import LakeSource
 from headrace.pipelines.sinks.topic import TopicSink, create_topic
 from headrace.pipelines.source import TopicSource
+from headrace.pipelines.spans import Batch
 from headrace.testing import RunningBroker, running_broker
 
 if TYPE_CHECKING:
@@ -55,7 +56,7 @@ def build(name: str, options: dict[str, str], source: TopicSource | None, *sinks
 def write_once(pipeline: Pipeline, run: Run, batch_id: int = 0) -> None:
     rows = pipeline.transform(pipeline.decoder.decode(pipeline.source.batch(run)))
     for sink in pipeline.sinks:
-        sink.open(run).write(rows, batch_id)
+        sink.open(run).write(rows, Batch(batch_id))
 
 
 @pytest.mark.spark

@@ -16,6 +16,7 @@ from headrace.pipelines.shipped import table
 from headrace.pipelines.shipped.table import KeyedDecoder
 from headrace.pipelines.sinks.sql.table import SqlTable, from_uri
 from headrace.pipelines.source import TopicSource
+from headrace.pipelines.spans import Batch
 
 if TYPE_CHECKING:
     from pyspark.sql import DataFrame, SparkSession
@@ -61,7 +62,7 @@ def run_batches(
                 bad.append((row._record.offset, sentence))
             good = decoder.decode(batch).where(f"{ERROR_COLUMN} is null").drop(ERROR_COLUMN)
             for sink in sinks:
-                sink.write(pipeline.transform(good), batch_id)
+                sink.write(pipeline.transform(good), Batch(batch_id))
     return bad
 
 

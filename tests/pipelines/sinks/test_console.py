@@ -1,3 +1,4 @@
+import io
 import json
 from typing import TYPE_CHECKING
 
@@ -5,7 +6,8 @@ import pytest
 
 from headrace.pipelines.bus import Bus
 from headrace.pipelines.definition import Run
-from headrace.pipelines.sinks.console import Console
+from headrace.pipelines.sinks.console import Console, NobodyReadsError
+from headrace.pipelines.spans import Batch
 
 if TYPE_CHECKING:
     from pyspark.sql import SparkSession
@@ -22,8 +24,21 @@ def test_rows_are_lines_of_json_and_the_rest_is_counted(
     told = list[str]()
     run = Run(spark, Bus(), "r", "a", told.append)
 
-    assert Console(2).open(run).write(rows, 7)
+    assert Console(2).open(run).write(rows, Batch(7))
 
     lines = [json.loads(line) for line in capsys.readouterr().out.splitlines()]
     assert lines == [{"a b": 1, "value": "text"}, {"a b": 2, "value": "/wA="}]
     assert told == ["batch 7: the first 2 of 3 rows printed"]
+
+
+def test_a_reader_who_has_read_enough_ends_it(
+    spark: "SparkSession", monkeypatch: pytest.MonkeyPatch
+) -> None:
+    class Closed(io.StringIO):
+        def write(self, text: str) -> int:
+            raise BrokenPipeError
+
+    monkeypatch.setattr("sys.stdout", Closed())
+
+    with pytest.raises(NobodyReadsError):
+        Console().open(Run(spark, Bus(), "r", "a")).write(spark.range(1), Batch(0))

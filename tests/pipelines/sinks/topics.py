@@ -1,8 +1,14 @@
 """What is on a topic, read by a plain consumer."""
 
-from typing import Any, NamedTuple
+from typing import TYPE_CHECKING, Any, NamedTuple
 
 from confluent_kafka import Consumer, Producer, TopicPartition
+
+from headrace.pipelines.definition import OpenSink
+from headrace.pipelines.spans import Batch
+
+if TYPE_CHECKING:
+    from pyspark.sql import DataFrame
 
 
 class Seen(NamedTuple):
@@ -64,3 +70,10 @@ def produce(bootstrap: str, topic: str, records: list[Seen]) -> None:
             headers=list(record.headers),
         )
     assert producer.flush(120) == 0
+
+
+def give(sink: OpenSink, rows: "DataFrame", batch: Batch) -> bool:
+    """Write what a sink lacks of a batch, as a run does; False if it has all of it."""
+    left = sink.written().left_of(batch)
+    assert left is None or left is batch, "the rows would have to be chosen"
+    return left is not None and sink.write(rows, batch)

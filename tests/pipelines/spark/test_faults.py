@@ -13,7 +13,7 @@ from headrace.errors import (
     SourceError,
     SparkError,
 )
-from headrace.pipelines.spark.faults import is_retriable, sentence_of
+from headrace.pipelines.spark.faults import failure_of, is_retriable, sentence_of
 
 TEXTS = Path(__file__).parent / "fault_texts"
 GO_ON = "`--on-data-loss go-on` goes on with what is there"
@@ -257,6 +257,7 @@ def test_a_java_that_died_of_hunger_says_so(tmp_path: Path) -> None:
         "Answer from Java side is empty",
         "An error occurred while calling o1162.parquet",
         "org does not exist in the JVM",
+        "org.apache.spark.SparkException: Job 0 cancelled because SparkContext was shut down",
     ],
 )
 def test_a_java_that_was_killed_is_named_whatever_py4j_calls_it(text: str) -> None:
@@ -342,3 +343,28 @@ def test_a_failed_log_on_names_what_to_set(text: str, part: str) -> None:
     assert isinstance(error, SourceError)
     assert part in str(error)
     assert not is_retriable(RuntimeError(text))
+
+
+class ForgetfulError(Exception):
+    """As pyspark's: its text is in Java, and Java is gone."""
+
+    def __str__(self) -> str:
+        raise AssertionError("no gateway")
+
+
+def test_an_error_whose_text_went_with_java_still_becomes_a_sentence(tmp_path: Path) -> None:
+    failure = failure_of(ForgetfulError(), tmp_path / "spark.log")
+
+    assert str(failure.sentence).startswith("Spark's Java process ended while it was needed")
+    assert (failure.is_own, failure.is_retriable) == (False, True)
+
+
+def test_a_failure_says_whether_it_is_ours_and_may_pass() -> None:
+    class PassingError(SinkError):
+        is_retriable = True
+
+    own = failure_of(PassingError("the database is away"), None)
+    sparks = failure_of(raised("disk-full-parquet"), None)
+
+    assert (str(own.sentence), own.is_own, own.is_retriable) == ("the database is away", True, True)
+    assert (sparks.is_own, sparks.is_retriable) == (False, False)

@@ -27,7 +27,7 @@ def test_the_version_of_the_jars_is_wanted(monkeypatch: pytest.MonkeyPatch) -> N
 def test_a_missing_pyspark_says_how_to_install_it(monkeypatch: pytest.MonkeyPatch) -> None:
     install(monkeypatch, None)
 
-    with pytest.raises(SparkError, match=r"pyspark is missing: pip install 'headrace\[spark\]'"):
+    with pytest.raises(SparkError, match=r"pyspark is missing: pip install '\.\[spark\]'"):
         check_pyspark()
 
 

@@ -1,15 +1,19 @@
 """What a user sees of Java, and what is left of it: nothing. In processes of their own."""
 
 import os
+import shlex
 import signal
 import subprocess
 import sys
+import tempfile
 import time
 from pathlib import Path
+from types import SimpleNamespace
+from typing import Any
 
 import pytest
 
-from headrace.errors import SparkError
+from headrace.errors import InvalidConfigError, SparkError
 from headrace.pipelines.spark.output import default_log_file, launch_java
 
 OPEN = """
@@ -51,6 +55,43 @@ def test_a_log_that_cannot_be_written_is_named(tmp_path: Path) -> None:
 
     with pytest.raises(SparkError, match=r"cannot write Spark's log .*/file/spark.log: "):
         launch_java(None, tmp_path / "file" / "spark.log", {})  # type: ignore[arg-type]
+
+
+def read_twice(conf: None, options: dict[str, Any]) -> bytes:
+    """In place of Spark's start: a script whose two programs read the settings, as Spark's do."""
+    words = shlex.split(os.environ["PYSPARK_SUBMIT_ARGS"])
+    path = words[words.index("--properties-file") + 1]
+    options = {**options, "stdout": subprocess.PIPE}
+    script = 'cat "$0" && find "$TMPDIR" -type f && exec cat "$0"'
+    return subprocess.run(["bash", "-c", script, path], check=True, **options).stdout
+
+
+def test_settings_reach_java_by_a_file_that_no_ending_leaves_behind(
+    tmp_path: Path, monkeypatch: pytest.MonkeyPatch
+) -> None:
+    temporary = tmp_path / "temporary"
+    temporary.mkdir()
+    monkeypatch.setenv("TMPDIR", str(temporary))
+    monkeypatch.setattr(tempfile, "tempdir", None)  # it is remembered
+    monkeypatch.setattr("pyspark.java_gateway.launch_gateway", read_twice)
+    conf = SimpleNamespace(getAll=lambda: [("spark.password", "hunter2 ö")])
+
+    read = launch_java(conf, tmp_path / "spark.log", {})  # type: ignore[arg-type]
+
+    assert read == b"spark.password=hunter2\\u0020\\u00f6\n" * 2
+
+
+@pytest.mark.parametrize(
+    ("name", "value", "shown"),
+    [("spark.password", "hunter\udcff", "spark.password"), ("a\udcff", "b", r"a\\udcff")],
+)
+def test_a_setting_that_is_no_text_is_named_without_its_value(
+    name: str, value: str, shown: str, tmp_path: Path
+) -> None:
+    conf = SimpleNamespace(getAll=lambda: [(name, value)])
+
+    with pytest.raises(InvalidConfigError, match=f"setting {shown}: write .* in UTF-8$"):
+        launch_java(conf, tmp_path / "spark.log", {})  # type: ignore[arg-type]
 
 
 def test_the_state_directory_holds_the_log(monkeypatch: pytest.MonkeyPatch) -> None:

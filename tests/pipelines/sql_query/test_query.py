@@ -248,9 +248,17 @@ def test_a_schema_and_a_format_can_be_told(spark: "SparkSession", bus: Bus) -> N
         ("select * from eu.people-x", PipelineDefinitionError, "needs backticks: `people-x`"),
         ("select nope from orders", PipelineDefinitionError, "there is no column nope; did you"),
         ("select * from orders where offset in (1)", PipelineDefinitionError, "needs backticks"),
-        ("drop table orders", PipelineDefinitionError, "only queries can be asked"),
-        ("insert into orders select 1", PipelineDefinitionError, "only queries can be asked"),
+        ("drop table orders", PipelineDefinitionError, "drop table is refused"),
+        ("insert into orders select 1", PipelineDefinitionError, "insert into is refused"),
+        ("select REFLECT('java.lang.System', 'gc')", PipelineDefinitionError, "reflect is refused"),
         ("select * from parquet.`/nowhere`", PipelineDefinitionError, "Path does not exist"),
+        ("describe parquet.`/a/b`", PipelineDefinitionError, "names files.* describe query select"),
+        ("show columns in csv.rel", PipelineDefinitionError, "names files, not a table"),
+        ("describe delta.`/a/b`", PipelineDefinitionError, "/a/b"),
+        ("select * from `/a/b`", PipelineDefinitionError, "no topic can have this name"),
+        ("select * from foo.`/a/b`", PipelineDefinitionError, "no topic can have this name"),
+        ("select system.builtin.absent(1)", PipelineDefinitionError, "there is no function system"),
+        ("select * from eu.people.y", SourceError, "there is no topic eu.people.y"),
         ("select abs(1, 2)", PipelineDefinitionError, "abs"),
     ],
 )
@@ -265,6 +273,7 @@ def test_a_mistake_is_one_sentence(
     with pytest.raises(kind, match=complaint) as raised:
         TopicQuery(spark, bus).answer(query)
     assert "\n" not in str(raised.value)
+    assert kind is SourceError or "topics create" not in str(raised.value)
     assert capfd.readouterr().err == ""
 
 

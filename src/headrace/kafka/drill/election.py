@@ -15,6 +15,12 @@ from headrace.errors import DrillError
 CLIENT_ALLOWANCE_S = 3.0
 # A busy machine excuses this much and no more: beyond it the figures would say nothing of Kafka.
 MOST_UNDISTURBED_S = 2.0
+# A wait of more than twice what is allowed has no other reason than the cluster, if the machine
+# was not busy; anything less is a figure.
+FAR_BEYOND = 2.0
+# No neighbour explains more than this: at the busiest, each of the nodes still gets a part of a
+# core, and an election takes a few times as long, not ten times. Then something did not recover.
+BEYOND_EXCUSE = 10.0
 _WORTH_TELLING_S = 0.1
 
 SESSION = "broker.session.timeout.ms"

@@ -6,6 +6,7 @@ from pathlib import Path
 from typing import Any
 
 from headrace.errors import DrillError
+from headrace.errors.installing import how_to_install
 from headrace.kafka.drill.report import DrillReport, ScenarioReport
 from headrace.kafka.drill.timeline import Kind
 
@@ -13,7 +14,9 @@ _ACKS, _WAIT, _FAULT, _BACK = "#2a7f9e", "#c2571a", "#b00020", "#3a7d44"
 _LEAST_WAIT_S = 0.001  # the foot of the logarithmic axis
 
 
-NEEDS = "a plot needs matplotlib; install it with: pip install 'headrace[bench]'"
+def needs() -> str:
+    """What to do where `can_plot` says no."""
+    return f"a plot needs matplotlib: {how_to_install('bench', 'matplotlib')}"
 
 
 def can_plot() -> bool:
@@ -24,7 +27,7 @@ def can_plot() -> bool:
 def write_plot(report: DrillReport, path: Path) -> None:
     """Write the picture as PNG; DrillError without matplotlib or where it cannot be written."""
     if not can_plot():
-        raise DrillError(NEEDS)
+        raise DrillError(needs())
     import matplotlib
 
     matplotlib.use("Agg")  # files only, no display

@@ -8,8 +8,9 @@ from typing import Any
 
 from headrace.errors import DrillError
 from headrace.kafka.drill.acks import Gap, Second, Wait
-from headrace.kafka.drill.election import Timeouts, WaitLimit
+from headrace.kafka.drill.election import BEYOND_EXCUSE, FAR_BEYOND, Timeouts, WaitLimit
 from headrace.kafka.drill.ledger import Balance, LiveReading
+from headrace.kafka.drill.machine import BUSY_SHARE, CALM_WAIT_S
 from headrace.kafka.drill.plan import Plan, Scenario
 from headrace.kafka.drill.timeline import Event
 
@@ -70,6 +71,7 @@ class ScenarioReport:
     fault_s: float
     end_s: float
     undisturbed_s: float  # the longest wait just before the fault
+    others_cpu_share: float | None  # of all CPU time during the longest wait; None: not known
     longest_wait: Wait
     longest_gap: Gap
     limit: WaitLimit
@@ -81,6 +83,29 @@ class ScenarioReport:
     @property
     def is_within_limit(self) -> bool:
         return self.longest_wait.seconds <= self.limit.seconds
+
+    @property
+    def is_far_beyond_limit(self) -> bool:
+        return self.longest_wait.seconds > self.limit.seconds * FAR_BEYOND
+
+    @property
+    def is_beyond_excuse(self) -> bool:
+        """Whether it is too long for any machine, however busy."""
+        return self.longest_wait.seconds > self.limit.seconds * BEYOND_EXCUSE
+
+    @property
+    def busyness(self) -> str:
+        """What kept the machine busy with other things; empty when it was not.
+
+        Waits before the fault may be the cluster's own: they count only where nobody could look
+        at the CPU.
+        """
+        if self.others_cpu_share is not None:
+            is_busy = self.others_cpu_share >= BUSY_SHARE
+            return f"others took {self.others_cpu_share:.0%} of its CPU" if is_busy else ""
+        if self.undisturbed_s > CALM_WAIT_S:
+            return f"waits were {self.undisturbed_s:.1f} s without any fault"
+        return ""
 
 
 @dataclass(frozen=True, slots=True)
@@ -126,6 +151,9 @@ class DrillReport:
         for entry, scenario in zip(facts["scenarios"], self.scenarios, strict=True):
             entry["limit"]["seconds"] = scenario.limit.seconds
             entry["is_within_limit"] = scenario.is_within_limit
+            entry["is_far_beyond_limit"] = scenario.is_far_beyond_limit
+            entry["is_beyond_excuse"] = scenario.is_beyond_excuse
+            entry["busyness"] = scenario.busyness
             if scenario.resync is not None:
                 entry["resync"]["back_s"] = scenario.resync.back_s
                 entry["resync"]["mb_per_s"] = scenario.resync.mb_per_s

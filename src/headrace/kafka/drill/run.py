@@ -1,22 +1,24 @@
 """Runs a drill: checks the cluster, puts load on it, plays the scenarios, balances the books.
 
-Whatever happens, the nodes run afterwards as they did before, and the drill's topics are gone.
+Whatever happens, the nodes run afterwards as they did before, and the drill's topics are gone;
+unless the cluster itself is gone, of which nothing is started again.
 """
 
 import contextlib
 import datetime
-import fcntl
 import os
 import uuid
 from collections.abc import Callable, Iterator
 
 from headrace.errors import DrillError, EngineError
+from headrace.kafka import locks
 from headrace.kafka.cluster import Cluster
 from headrace.kafka.drill import acks
 from headrace.kafka.drill.clients import client_config, consumer_config, publisher_config
 from headrace.kafka.drill.election import Timeouts, read_timeouts, wait_limit
 from headrace.kafka.drill.ledger import EMPTY, Reading, balance, compare
 from headrace.kafka.drill.load import Load
+from headrace.kafka.drill.machine import CpuWatch, read_cpu
 from headrace.kafka.drill.observer import Observer, what_is_missing
 from headrace.kafka.drill.plan import REPLICATION_FACTOR, TITLES, Plan, Scenario
 from headrace.kafka.drill.readers import end_offsets, read_whole
@@ -28,6 +30,7 @@ from headrace.kafka.drill.topics import broker_configs, create_topic, remove
 from headrace.kafka.drill.verdict import judge
 from headrace.kafka.layout import BROKER
 from headrace.kafka.node import RUNNING
+from headrace.kafka.places import option_for
 
 _LOCK_FILE = ".drill.lock"
 _GIVE_UP_S = 5.0  # for what is on its way when a drill is broken off
@@ -50,7 +53,7 @@ def run_drill(
     says so; the nodes are brought back in both cases.
     """
     check_cluster(cluster)
-    with _only_one(cluster):
+    with cluster.in_use(), _only_one(cluster):
         timeouts = read_timeouts(broker_configs(_admin_config(cluster), cluster.brokers[0].id))
         drill = _Drill(cluster, plan, timeouts, on_event, on_status, is_interrupted)
         return drill.run(on_scenario)
@@ -69,13 +72,17 @@ def check_cluster(cluster: Cluster) -> None:
             fix = f"resume {node.id}" if state == "paused" else "up"
             raise DrillError(
                 f"node {node.id} of cluster {cluster.name} is {state}; "
-                f"headrace kafka {fix} --name {cluster.name}"
+                f"headrace kafka {fix}{_option(cluster)}"
             )
     if missing := what_is_missing(broker_addresses(cluster)):
         raise DrillError(
             f"cluster {cluster.name} is not whole: {missing}; wait, or see what is wrong with "
-            f"headrace kafka status --name {cluster.name}"
+            f"headrace kafka status{_option(cluster)}"
         )
+
+
+def _option(cluster: Cluster) -> str:
+    return option_for(cluster.name, cluster.directory)
 
 
 def _admin_config(cluster: Cluster) -> dict[str, object]:
@@ -85,15 +92,10 @@ def _admin_config(cluster: Cluster) -> dict[str, object]:
 @contextlib.contextmanager
 def _only_one(cluster: Cluster) -> Iterator[None]:
     # Beside a node's own files, so that it goes with them.
-    path = cluster.nodes[0].directory / _LOCK_FILE
-    lock = os.open(path, os.O_RDWR | os.O_CREAT | os.O_CLOEXEC, 0o644)
+    lock = locks.take(cluster.nodes[0].directory / _LOCK_FILE)
+    if lock is None:
+        raise DrillError(f"another drill runs on cluster {cluster.name}; wait for it")
     try:
-        try:
-            fcntl.flock(lock, fcntl.LOCK_EX | fcntl.LOCK_NB)
-        except OSError as error:
-            raise DrillError(
-                f"another drill runs on cluster {cluster.name}; wait for it"
-            ) from error
         yield
     finally:
         os.close(lock)
@@ -116,6 +118,9 @@ class _Drill:
         self._topic = self._group = f"headrace-drill-{uuid.uuid4().hex[:8]}"
         self._timeline = Timeline(on_event)
         self._observer = Observer(broker_addresses(cluster), self._timeline)
+        self._cpu = CpuWatch(
+            lambda: read_cpu(node.pid for node in cluster.nodes), self._timeline.now_s
+        )
         self._bulks = list[Bulk]()
         self._observer.topics[self._topic] = "partition"
         self._load = Load(
@@ -140,6 +145,7 @@ class _Drill:
             stage.title = "preparation"
             create_topic(_admin_config(self._cluster), self._topic, self._plan.partitions)
             self._observer.start()
+            self._cpu.start()
             stage.await_whole()
             stage.wait_until(
                 lambda: len(self._observer.view) == self._plan.partitions,
@@ -194,6 +200,7 @@ class _Drill:
             has_controller_out=outcome.has_controller_out,
             undisturbed_s=stage.undisturbed_s,
         )
+        others = self._cpu.others_share(wait.at_s - wait.seconds, wait.at_s + acks.SLOT_S)
         timeline.add(
             Kind.ACKS,
             f"longest wait for an acknowledgement: {wait.seconds:.2f} s, allowed {limit}",
@@ -207,6 +214,7 @@ class _Drill:
             fault_s=outcome.fault_s,
             end_s=end_s,
             undisturbed_s=stage.undisturbed_s,
+            others_cpu_share=others,
             longest_wait=wait,
             longest_gap=gap,
             limit=limit,
@@ -269,6 +277,7 @@ class _Drill:
             self._load.finish(_GIVE_UP_S)
             self._load.consumers.stop(_GIVE_UP_S)
             self._observer.stop()
-            if not self._plan.is_topic_kept:
+            self._cpu.stop()
+            if not self._plan.is_topic_kept and self._cluster.is_there:
                 with contextlib.suppress(EngineError):
                     remove(_admin_config(self._cluster), self._observer.topics, self._group)

@@ -15,6 +15,7 @@ from headrace.kafka.drill.acks import longest_wait
 from headrace.kafka.drill.clients import Config
 from headrace.kafka.drill.election import Timeouts
 from headrace.kafka.drill.load import Load
+from headrace.kafka.drill.machine import CALM_WAIT_S
 from headrace.kafka.drill.observer import Observer, what_is_missing
 from headrace.kafka.drill.plan import Plan
 from headrace.kafka.drill.timeline import Kind, Timeline
@@ -26,7 +27,7 @@ _TICK_S = 0.05
 _PLACED_TIMEOUT_S = 15.0
 _NODE_TIMEOUT_S = 120.0
 _ASK_EVERY_S = 0.2
-_CALM_WAIT_S = 0.5  # longer ones without a fault: leaders have moved, or the machine is busy
+_LOOK_EVERY_S = 0.5
 _CALM_TIMEOUT_S = 10.0
 
 
@@ -72,12 +73,19 @@ class Stage:
         self.title = self.phase = ""
         self.undisturbed_s = 0.0  # the longest wait before the fault
         self._is_interrupted, self._on_status = is_interrupted, on_status
+        self._looked_at_s = -_LOOK_EVERY_S
 
     def tick(self, done: int = 0, total: int = 0) -> None:
-        """Say how things stand; KeyboardInterrupt when the drill is to end."""
+        """Say how things stand; KeyboardInterrupt when the drill is to end.
+
+        ClusterError when the cluster was removed: no patience brings it back.
+        """
         if self._is_interrupted():
             raise KeyboardInterrupt
         load, now_s = self.load, self.timeline.now_s()
+        if now_s - self._looked_at_s >= _LOOK_EVERY_S:
+            self._looked_at_s = now_s
+            self.cluster.check_is_there()
         last = [each.last_at_s for each in load.series if each.last_at_s is not None]
         silent_s = max(0.0, now_s - min(last)) if last else 0.0
         self._on_status(
@@ -153,9 +161,9 @@ class Stage:
             self.sleep(self.plan.calm_s)
             self.await_settled()
             wait = longest_wait(self.load.series, start_s, self.timeline.now_s())
-            if wait.seconds <= _CALM_WAIT_S or time.monotonic() >= deadline:
+            if wait.seconds <= CALM_WAIT_S or time.monotonic() >= deadline:
                 break
-        if wait.seconds > _CALM_WAIT_S:
+        if wait.seconds > CALM_WAIT_S:
             text = f"a busy machine: waits of {wait.seconds:.1f} s without any fault"
             self.timeline.add(Kind.NOTE, text)
         self.undisturbed_s = wait.seconds
@@ -228,7 +236,8 @@ class Stage:
 
 
 def restore(cluster: Cluster) -> None:
-    """Let every node run again, as when the drill found them."""
+    """Let every node run again, as when the drill found them; ClusterError if it was removed."""
+    cluster.check_is_there()
     absent = list[Node]()
     for node in cluster.nodes:
         if node.state == "paused":

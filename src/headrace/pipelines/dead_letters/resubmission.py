@@ -39,15 +39,21 @@ class Plan:
     ) -> None:
         self.places = defaultdict[Source, list[Place]](list)
         self.topics = Counter[str]()
-        self._chosen = dict[Source, str]()
+        self._chosen = dict[Source, int]()  # which of its letters
         self._sent = sent
+        cut = set[Source]()
         for letter in letters:
             self.places[letter.source].append((letter.letter_partition, letter.letter_offset))
             if letter.source not in self._chosen and is_wanted(letter):
-                self._chosen[letter.source] = letter.topic
+                self._chosen[letter.source] = len(self.places[letter.source]) - 1
+                if letter.cut:
+                    cut.add(letter.source)
         chosen = [each for each in self._chosen if is_again or not self.is_sent(each)]
-        self.chosen = {self.places[each][0] for each in chosen[:limit]}
-        self.topics.update(self._chosen[each] for each in chosen[:limit])
+        # They are not what the record was.
+        self.cut = [each for each in chosen if each in cut]
+        self.sources = [each for each in chosen if each not in cut][:limit]
+        self.chosen = {self.places[each][self._chosen[each]] for each in self.sources}
+        self.topics.update(each.topic for each in self.sources)
 
     def is_sent(self, source: Source) -> bool:
         """Whether one of its letters was sent before."""
@@ -84,7 +90,7 @@ class Resubmission:
 
     def send(self, letter: DeadLetter) -> None:
         """Queue a letter as the record it was: bytes, key, headers and timestamp."""
-        where = {} if self._to else {"partition": letter.partition}
+        where = {} if self._to else {"partition": letter.source.partition}
 
         def on_delivery(error: "KafkaError | None", _message: object) -> None:
             if error is None:
@@ -102,7 +108,7 @@ class Resubmission:
         }
         while True:
             try:
-                self._producer.produce(self._to or letter.topic, **arguments)
+                self._producer.produce(self._to or letter.source.topic, **arguments)
             except BufferError:
                 self._producer.poll(_WAIT_S)
             else:

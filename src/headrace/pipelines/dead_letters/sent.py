@@ -1,7 +1,9 @@
 """What was sent again of a dead-letter topic, kept as committed offsets of a consumer group.
 
 All letters below a partition's offset were sent. Those sent out of turn, above it, stand in the
-metadata of the commit as `sent 12,15-20`; Kafka takes 4096 bytes of that.
+metadata of the commit as `sent 12,15-20`; Kafka takes 4096 bytes of that. The metadata begins with
+the topic's id, `topic IGeoTMyITOmZRfpMOVxqOQ; `: in one that was deleted and made again other
+letters lie at these offsets, and none of them was sent.
 """
 
 import re
@@ -10,6 +12,7 @@ from dataclasses import dataclass, field
 
 MAX_METADATA_BYTES = 4096  # Kafka's offset.metadata.max.bytes unless it was changed
 _PREFIX = "sent "
+_TOPIC = re.compile(r"topic (?P<id>\S+); ")
 _RANGE = re.compile(r"(\d+)(?:-(\d+))?")
 
 
@@ -36,21 +39,25 @@ class Sent:
         self.position = max(self.position, min(unsent, default=end))
         self.later = {offset for offset in self.later if offset >= self.position}
 
-    @property
-    def metadata(self) -> str:
+    def metadata(self, topic_id: str = "") -> str:
         """What goes into the commit; TooManyRangesError when it does not."""
-        if not self.later:
-            return ""
-        text = _PREFIX + ",".join(_ranges(sorted(self.later)))
+        text = f"topic {topic_id}; " if topic_id else ""
+        if self.later:
+            text += _PREFIX + ",".join(_ranges(sorted(self.later)))
         if len(text) > MAX_METADATA_BYTES:
             raise TooManyRangesError(len(text))
         return text
 
 
-def read_sent(position: int, metadata: str | None) -> Sent:
-    """What a commit says; a negative position is none."""
+def read_sent(position: int, metadata: str | None, topic_id: str = "") -> Sent:
+    """What a commit says of the topic with this id; a negative position is none."""
+    metadata = metadata or ""
+    if noted := _TOPIC.match(metadata):
+        if topic_id and noted["id"] != topic_id:
+            return Sent()
+        metadata = metadata[noted.end() :]
     later = set[int]()
-    if metadata and metadata.startswith(_PREFIX):
+    if metadata.startswith(_PREFIX):
         for word in metadata[len(_PREFIX) :].split(","):
             if match := _RANGE.fullmatch(word):
                 later.update(range(int(match[1]), int(match[2] or match[1]) + 1))

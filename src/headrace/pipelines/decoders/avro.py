@@ -9,7 +9,14 @@ from io import BytesIO
 from typing import TYPE_CHECKING, Any, cast
 
 from headrace.errors import PipelineDefinitionError
-from headrace.pipelines.decoders.avro_header import AvroHeader, header_for, header_size
+from headrace.errors.installing import how_to_install
+from headrace.pipelines.decoders.avro_header import (
+    CONFLUENT_SIZE,
+    AvroHeader,
+    header_for,
+    header_size,
+    schema_id_of,
+)
 from headrace.pipelines.decoders.avro_schema import fields_of, read_avro_schema, readable
 from headrace.pipelines.decoders.ddl import Field
 from headrace.pipelines.decoders.record_decoder import (
@@ -32,12 +39,19 @@ class Avro(RecordDecoder):
 
     schema: str
     header: AvroHeader = "none"
+    # What a registry gave the schema; None: values may have any number, and drift tells of several.
+    schema_id: int | None = None
     _parsed: Any = field(init=False, repr=False, compare=False)
     _header: bytes = field(init=False, repr=False, compare=False)
     _fields: tuple[Field, ...] = field(init=False, repr=False, compare=False)
 
     def __post_init__(self) -> None:
         """Read the schema, which raises PipelineDefinitionError."""
+        if self.schema_id is not None and self.header != "confluent":
+            raise PipelineDefinitionError(
+                "a schema id stands in a registry's header alone; write avro-header=confluent, "
+                "or leave avro-schema-id out"
+            )
         schema = read_avro_schema(self.schema)
         object.__setattr__(self, "_fields", check_names(fields_of(schema)))
         try:
@@ -45,10 +59,12 @@ class Avro(RecordDecoder):
             from fastavro.schema import SchemaParseException, UnknownType
         except ImportError as error:
             raise PipelineDefinitionError(
-                "Avro needs fastavro; install it with pip install 'headrace[spark]'"
+                f"Avro needs the package fastavro: {how_to_install('spark', 'fastavro')}"
             ) from error
         try:
-            object.__setattr__(self, "_header", header_for(self.header, schema))
+            is_known = self.header != "confluent" or self.schema_id is not None
+            wanted = header_for(self.header, schema, self.schema_id or 0) if is_known else b""
+            object.__setattr__(self, "_header", wanted)
             object.__setattr__(self, "_parsed", parse_schema(readable(schema)))
         except (SchemaParseException, UnknownType, KeyError, ValueError) as error:
             raise PipelineDefinitionError(f"Avro schema: {error}") from error
@@ -88,6 +104,19 @@ class Avro(RecordDecoder):
         if left := len(value) - skipped - rest.tell():
             return f"not Avro of this schema: {left} of its {len(value)} bytes are left over"
         return dict(found)
+
+    def drift(self, sample: list[bytes | None]) -> list[str]:
+        """Whether values of late were written with several schemas, which nobody compares."""
+        if self.header != "confluent" or self.schema_id is not None:
+            return []
+        long_enough = [each for each in sample if each and len(each) > CONFLUENT_SIZE]
+        numbers = sorted({schema_id_of(each) for each in long_enough if each[0] == 0})
+        if len(numbers) < 2:
+            return []
+        return [
+            f"values have the schema ids {', '.join(map(str, numbers))} and all are read with one "
+            "schema; name its id with avro-schema-id, and others are bad records"
+        ]
 
     def _decode(self, records: "DataFrame", also: list[str]) -> "DataFrame":
         from pyspark.sql.pandas.types import to_arrow_schema

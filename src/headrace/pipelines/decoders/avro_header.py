@@ -1,7 +1,8 @@
 """What may stand before an Avro value: nothing, a registry's 5 bytes, or a fingerprint.
 
-`confluent` is a zero byte and the schema's number, which is skipped: the schema is the one the
-pipeline was given. `single-object` is Avro's own: C3 01 and the fingerprint of the schema.
+`confluent` is a zero byte and the schema's number in the registry, which is compared where the
+pipeline was told the number of its schema: nothing else can tell that a value was written with
+another. `single-object` is Avro's own: C3 01 and the fingerprint of the schema.
 """
 
 from typing import Any, Literal
@@ -9,7 +10,7 @@ from typing import Any, Literal
 AvroHeader = Literal["none", "confluent", "single-object"]
 HEADERS: tuple[AvroHeader, ...] = ("none", "confluent", "single-object")
 
-_CONFLUENT_SIZE = 5
+CONFLUENT_SIZE = 5
 _SINGLE_OBJECT_MARK = b"\xc3\x01"
 
 
@@ -29,15 +30,23 @@ def header_for(kind: AvroHeader, schema: Any, schema_id: int = 0) -> bytes:
 
 
 def header_size(value: bytes, kind: AvroHeader, wanted: bytes) -> int:
-    """How many bytes to skip; ValueError when the header is not as it should be."""
+    """How many bytes to skip; ValueError when the header is not as it should be.
+
+    Without a `wanted` one a registry's number may be any.
+    """
     if kind == "none":
         return 0
     if kind == "confluent":
-        if len(value) < _CONFLUENT_SIZE or value[0] != 0:
+        if len(value) < CONFLUENT_SIZE or value[0] != 0:
             raise ValueError(
                 f"no registry header: wanted a zero byte and a number, got 0x{value[:5].hex()}"
             )
-        return _CONFLUENT_SIZE
+        if wanted and value[:CONFLUENT_SIZE] != wanted:
+            raise ValueError(
+                f"written with another schema: its number is {schema_id_of(value)}, "
+                f"wanted {schema_id_of(wanted)}"
+            )
+        return CONFLUENT_SIZE
     if value[:2] != _SINGLE_OBJECT_MARK or len(value) < len(wanted):
         raise ValueError(
             f"no single-object header: wanted 0xc301 and eight bytes, got 0x{value[:10].hex()}"
@@ -48,3 +57,8 @@ def header_size(value: bytes, kind: AvroHeader, wanted: bytes) -> int:
             f"wanted 0x{wanted[2:].hex()}"
         )
     return len(wanted)
+
+
+def schema_id_of(value: bytes) -> int:
+    """The number in a registry's header."""
+    return int.from_bytes(value[1:CONFLUENT_SIZE], "big")

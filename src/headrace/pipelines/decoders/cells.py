@@ -8,7 +8,7 @@ from decimal import Decimal as Number
 
 from headrace.pipelines.decoders.conversions import MAX_TIMESTAMP_MS, MIN_TIMESTAMP_MS
 from headrace.pipelines.decoders.ddl import Decimal, Field
-from headrace.pipelines.decoders.json_values import fits_text, is_base64, shown
+from headrace.pipelines.decoders.json_values import MAX_FLOAT, fits_text, is_base64, shown
 
 _BITS = {"tinyint": 8, "smallint": 16, "int": 32, "bigint": 64}
 _BOOLEANS = {"t", "true", "y", "yes", "1", "f", "false", "n", "no", "0"}
@@ -53,6 +53,8 @@ def _fits(cell: str, field: Field) -> bool:
         number = Number(text)
     except ArithmeticError:
         return False
+    if name in ("float", "double") and number.is_finite():
+        return abs(number) <= MAX_FLOAT[name]
     if isinstance(field.type, Decimal):
         return abs(number) < Number(10) ** (field.type.precision - field.type.scale)
     return True

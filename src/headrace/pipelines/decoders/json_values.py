@@ -7,12 +7,13 @@ import base64
 import json
 import re
 from collections.abc import Iterable
-from datetime import date, datetime
+from datetime import UTC, datetime
 from decimal import Decimal as Number
 
 from headrace.pipelines.decoders.conversions import MAX_TIMESTAMP_MS, MIN_TIMESTAMP_MS
 from headrace.pipelines.decoders.ddl import Array, Atom, Decimal, Field, Map, Struct, Type
 
+MAX_FLOAT = {"float": Number("3.4028235e38"), "double": Number("1.7976931348623157e308")}
 _BITS = {"tinyint": 8, "smallint": 16, "int": 32, "bigint": 64}
 _SHOWN = 60  # characters of a value: enough to know it again
 _YEAR = re.compile(r"\d{4}-")
@@ -52,13 +53,12 @@ def fits_text(text: str, kind: Type) -> bool:
     if not _YEAR.match(text):
         return False
     try:
-        if kind == Atom("date"):
-            date.fromisoformat(text[:10])
-        else:
-            datetime.fromisoformat(text)
-    except ValueError:
+        time = datetime.fromisoformat(text)
+        if time.tzinfo is not None and kind == Atom("timestamp"):
+            time.astimezone(UTC)  # a zone may carry it out of its year
+    except (ValueError, OverflowError):
         return False
-    return True
+    return time.tzinfo is None or kind != Atom("timestamp_ntz")
 
 
 def _mismatch(value: object, kind: Type, name: str) -> str | None:
@@ -93,7 +93,7 @@ def _fits(value: object, kind: Type) -> bool:
         limit = 1 << (_BITS[name] - 1)
         return isinstance(value, int) and -limit <= value < limit
     if name in ("float", "double"):
-        return isinstance(value, int | float)
+        return isinstance(value, int | float) and abs(Number(value)) <= MAX_FLOAT[name]
     if isinstance(kind, Decimal):
         return _fits_decimal(value, kind)
     if name == "timestamp" and _is_whole(value):

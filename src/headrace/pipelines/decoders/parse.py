@@ -13,11 +13,12 @@ from headrace.pipelines.decoders.xml import ROW_TAG, Xml
 from headrace.pipelines.definition import Decoder
 
 FORMATS = ("json", "tsv", "csv", "text", "raw", "avro", "xml")
+_MAX_SCHEMA_ID = (1 << 31) - 1  # four bytes, and registries count from 1
 _NAMED_SEPARATORS = {"\\t": TAB, "tab": TAB}
 
 
 def parse_decoder(format_name: str, options: Mapping[str, str]) -> Decoder:
-    """Make a decoder from `schema`, `separator`, `avro-header` and `row-tag`; ignores the rest."""
+    """Make a decoder from `schema` and what its format has besides; ignores the rest."""
     match format_name.lower():
         case "raw":
             return Raw()
@@ -32,8 +33,11 @@ def parse_decoder(format_name: str, options: Mapping[str, str]) -> Decoder:
         case "xml":
             return Xml(_schema(format_name, options), options.get("row-tag", ROW_TAG))
         case "avro":
+            number = options.get("avro-schema-id")
             return Avro(
-                _schema(format_name, options), parse_avro_header(options.get("avro-header", "none"))
+                _schema(format_name, options),
+                parse_avro_header(options.get("avro-header", "none")),
+                None if number is None else parse_schema_id("avro-schema-id", number),
             )
     raise PipelineDefinitionError(
         f"format {format_name!r}: there is no such format; write one of {', '.join(FORMATS)}"
@@ -52,6 +56,13 @@ def parse_avro_header(text: str) -> AvroHeader:
         if text == known:
             return known
     raise PipelineDefinitionError(f"avro-header {text!r}: write one of {', '.join(HEADERS)}")
+
+
+def parse_schema_id(option: str, text: str) -> int:
+    """The number that a registry gave a schema."""
+    if not text.isdecimal() or int(text) > _MAX_SCHEMA_ID:
+        raise PipelineDefinitionError(f"{option} {text!r}: wanted a number, as a registry gives")
+    return int(text)
 
 
 def _schema(format_name: str, options: Mapping[str, str]) -> str:

@@ -5,15 +5,15 @@ empty text or no bytes, and null for every other type. Splitting is cheaper than
 (docs/pipelines/formats.md), so only quoted cells go through that: an empty one is null, `""` text.
 """
 
-import csv
 import re
 from dataclasses import dataclass, field
 from typing import TYPE_CHECKING
 
 from headrace.errors import PipelineDefinitionError
 from headrace.pipelines.decoders.cells import find_cell_mismatch, unescape_cell
-from headrace.pipelines.decoders.conversions import from_text
+from headrace.pipelines.decoders.conversions import from_text, no_numbers
 from headrace.pipelines.decoders.ddl import Array, Field, Map, Struct, parse_ddl
+from headrace.pipelines.decoders.quoted_cells import grammar, split_quoted
 from headrace.pipelines.decoders.record_decoder import (
     RecordDecoder,
     check_names,
@@ -29,6 +29,9 @@ if TYPE_CHECKING:
 TAB = "\t"
 _NULL = "concat(chr(92), 'N')"  # chr(92) is the backslash, which SQL would want doubled
 _BAD = "_headrace_bad"
+_MARK = "\ufeff"
+# Spark makes null of a cell that is this: nobody writes it.
+_NOTHING = "\0headrace: no such cell\0"
 
 
 @dataclass(frozen=True)
@@ -65,6 +68,10 @@ class Tsv(RecordDecoder):
         from pyspark.sql import functions as F  # noqa: N812 - as everybody calls it
 
         text = F.col("value").cast("string")
+        if self.is_quoted:
+            # A line may come with its end.
+            text = F.when(F.endswith(text, F.lit("\n")), F.regexp_replace(text, "\r?\n\\z", "")
+                          ).otherwise(text)  # fmt: skip
         cells = records.select(
             text.alias("_headrace_text"),
             self._cells(text).alias("_headrace_cells"),
@@ -94,7 +101,7 @@ class Tsv(RecordDecoder):
             "quote": '"',
             "escape": '"',
             # Else Spark has no way to tell an empty cell from one with empty text in it.
-            "nullValue": "\0",
+            "nullValue": _NOTHING,
             "multiLine": "true",
         }
         return F.from_csv(text, f"{schema}, {_BAD} string", options)
@@ -117,6 +124,10 @@ class Tsv(RecordDecoder):
             count = f"_headrace_cells is null or _headrace_cells.{_BAD} is not null"
             if len(self._fields) > 1:
                 count += " or _headrace_text = ''"
+            # The grammar costs as much as half a parse: only where there is something to see.
+            pattern = grammar(self.separator, len(self._fields)).replace("\\", "\\\\")
+            odd = " or ".join(f"instr(_headrace_text, chr({code})) > 0" for code in (34, 10, 13))
+            count += f" or (({odd}) and not _headrace_text rlike '{pattern}')"
             empty = "('')"
         else:
             count = f"size(_headrace_cells) != {len(self._fields)}"
@@ -126,14 +137,29 @@ class Tsv(RecordDecoder):
             for index, each in enumerate(self._fields)
             if each.type.ddl != "string"
         ]
-        return [NOT_UTF8, (count, "wrong number of columns"), *broken, *missing(self._fields)]
+        return [
+            NOT_UTF8,
+            (f"startswith(_headrace_text, '{_MARK}')", "a byte order mark"),
+            (count, "wrong number of columns"),
+            *broken,
+            *((condition, "no number") for condition in self._no_numbers()),
+            *missing(self._fields),
+        ]
+
+    def _no_numbers(self) -> list[str]:
+        cells = {self._cell(index): each for index, each in enumerate(self._fields)}
+        return no_numbers(cells, "_headrace_text")
 
     def explain(self, value: bytes | None) -> str:
         """Say in one sentence why `value` could not be decoded."""
         value = value or b""
         if complaint := not_utf8(value):
             return complaint
+        if value.decode().startswith(_MARK):
+            return "it begins with a byte order mark"
         cells = self._split(value.decode())
+        if isinstance(cells, str):
+            return cells
         if len(cells) != len(self._fields):
             return f"{_columns(len(cells))}, wanted {len(self._fields)}"
         for cell, each in zip(cells, self._fields, strict=True):
@@ -141,11 +167,10 @@ class Tsv(RecordDecoder):
                 return complaint
         return f"Spark cannot read it as {describe_fields(self._fields)}"
 
-    def _split(self, text: str) -> list[str | None]:
+    def _split(self, text: str) -> list[str | None] | str:
         if not self.is_quoted:
             return [unescape_cell(cell) for cell in text.split(self.separator)]
-        rows = list(csv.reader([text], delimiter=self.separator))
-        return [cell or None for cell in rows[0]] if rows else []
+        return split_quoted(text, self.separator)
 
 
 def check_separator(separator: str, *, is_quoted: bool) -> None:

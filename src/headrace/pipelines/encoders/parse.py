@@ -3,7 +3,7 @@
 from collections.abc import Mapping
 
 from headrace.errors import PipelineDefinitionError
-from headrace.pipelines.decoders.parse import FORMATS, parse_avro_header
+from headrace.pipelines.decoders.parse import FORMATS, parse_avro_header, parse_schema_id
 from headrace.pipelines.decoders.tsv import TAB
 from headrace.pipelines.decoders.xml import ROW_TAG
 from headrace.pipelines.encoders.avro import AvroEncoder
@@ -14,7 +14,6 @@ from headrace.pipelines.encoders.tsv import TsvEncoder
 from headrace.pipelines.encoders.xml import XmlEncoder
 
 _NAMED_SEPARATORS = {"\\t": TAB, "tab": TAB}
-_MAX_SCHEMA_ID = (1 << 31) - 1  # four bytes, and registries count from 1
 
 
 def parse_encoder(format_name: str, options: Mapping[str, str]) -> Encoder:
@@ -34,7 +33,7 @@ def parse_encoder(format_name: str, options: Mapping[str, str]) -> Encoder:
             return AvroEncoder(
                 parse_avro_header(options.get("to-avro-header", "none")),
                 options.get("to-schema"),
-                _schema_id(options.get("to-schema-id", "0")),
+                parse_schema_id("to-schema-id", options.get("to-schema-id", "0")),
             )
     raise PipelineDefinitionError(
         f"to-format {format_name!r}: there is no such format; write one of {', '.join(FORMATS)}"
@@ -44,11 +43,3 @@ def parse_encoder(format_name: str, options: Mapping[str, str]) -> Encoder:
 def _separator(options: Mapping[str, str], default: str) -> str:
     text = options.get("to-separator", default)
     return _NAMED_SEPARATORS.get(text, text)
-
-
-def _schema_id(text: str) -> int:
-    if not text.isdecimal() or int(text) > _MAX_SCHEMA_ID:
-        raise PipelineDefinitionError(
-            f"to-schema-id {text!r}: wanted a number, as a registry gives"
-        )
-    return int(text)

@@ -1,7 +1,8 @@
 """The position of a run as a consumer group's, so that every tool for lag shows it.
 
 Spark keeps its own position in the checkpoint; this is a copy for people. A commit that fails is
-told once and tried again with the next batch.
+told once and tried again with the next batch. Each commit carries a mark, and a group that holds
+others without it, or that has members, is an application's: it is left alone.
 
 It goes by a consumer that never joins the group: librdkafka 2.16's admin client ends the whole
 process (`rd_kafka_enq_once_del_source_return: Assertion`) when the broker dies at a bad moment of
@@ -12,8 +13,11 @@ import time
 from collections.abc import Callable, Mapping
 from typing import Any
 
+from headrace.errors import SourceError
 from headrace.pipelines.bus import Bus
+from headrace.pipelines.running.java_bus import GroupFacts
 
+MARK = "headrace pipeline"  # the metadata of our commits
 _FINISH_TIMEOUT_S = 10.0
 _POLL_S = 0.05
 
@@ -24,14 +28,43 @@ class GroupPositions:
     Used by one thread, and it has to be called now and then: the answer comes in `go_on`.
     """
 
-    def __init__(self, bus: Bus, group: str, tell: Callable[[str], None]) -> None:
+    def __init__(
+        self,
+        bus: Bus,
+        group: str,
+        tell: Callable[[str], None],
+        ask: Callable[[str], GroupFacts],
+    ) -> None:
         self._bus = bus
         self._group = group
         self._tell = tell
+        self._ask = ask
+        self._is_ours = False
         self._consumer: Any = None
         self._is_pending = False
         self._next: Mapping[str, Mapping[str, int]] | None = None
         self._is_failing = False
+
+    def claim(self, *, is_former: bool = False) -> None:
+        """See that the group is new, or this run's; an application's is left alone.
+
+        `is_former`: the run was begun by a version whose commits had no mark.
+        """
+        try:
+            facts = self._ask(self._group)
+        except SourceError as error:
+            self._tell(
+                f"consumer group {self._group} cannot be looked at, so it does not show this "
+                f"run's position: {error}"
+            )
+            return
+        is_marked = facts.notes <= {MARK} or (is_former and facts.notes <= {MARK, ""})
+        self._is_ours = not facts.members and is_marked
+        if not self._is_ours:
+            self._tell(
+                f"consumer group {self._group} belongs to an application, so it is left alone "
+                "and does not show this run's position; a new run can have another --name"
+            )
 
     def commit(self, offsets: Mapping[str, Mapping[str, int]]) -> None:
         """Commit these next offsets, {topic: {partition: offset}}, as soon as it can be."""
@@ -62,11 +95,11 @@ class GroupPositions:
 
         self._next = None
         places = [
-            TopicPartition(topic, int(partition), offset)
+            TopicPartition(topic, int(partition), offset, metadata=MARK)
             for topic, partitions in offsets.items()
             for partition, offset in partitions.items()
         ]
-        if not places:
+        if not places or not self._is_ours:
             return
         try:
             if self._consumer is None:

@@ -6,6 +6,7 @@ process. The session is opened and closed here unless one is given.
 
 import contextlib
 import signal
+import tempfile
 import threading
 import time
 import uuid
@@ -17,15 +18,22 @@ from typing import TYPE_CHECKING, Any
 from headrace.errors import HeadraceError
 from headrace.pipelines.bus import Bus
 from headrace.pipelines.definition import Pipeline, Run
+from headrace.pipelines.loops import TopicsInUse, refuse_loops, refuse_twins
 from headrace.pipelines.running import run_state
 from headrace.pipelines.running.batch import BatchWriter
 from headrace.pipelines.running.checkpoint import Checkpoint
+from headrace.pipelines.running.java_bus import JavaBus
 from headrace.pipelines.running.lock import Lock
 from headrace.pipelines.running.progress import Progress
 from headrace.pipelines.running.reporting import Reporter, View
 from headrace.pipelines.running.run_state import RunDirectory
 from headrace.pipelines.running.settings import RunSettings
+from headrace.pipelines.running.source_logs import SourceLogs
 from headrace.pipelines.running.streaming import StreamingRun
+from headrace.pipelines.sinks.console import NobodyReadsError
+from headrace.pipelines.source import TopicSource
+from headrace.pipelines.spans import Batch
+from headrace.pipelines.topic_positions import TopicPositions
 
 if TYPE_CHECKING:
     from pyspark.sql import SparkSession
@@ -85,24 +93,30 @@ class _Runner:
         self._directory = RunDirectory(settings.state_dir, settings.name)
         self._log_file = _log_file(given, self._directory)
         self._locks = [self._lock(f"run name {settings.name}")]
+        self._is_trial = all(sink.is_trial for sink in pipeline.sinks)
         self._checkpoint: Checkpoint | None = None
         if not pipeline.source.is_bounded_only:
-            place = settings.checkpoint or str(self._directory.default_checkpoint)
-            self._checkpoint = Checkpoint(place)
-        self._dead_letter_topic = _dead_letter_topic(pipeline, settings)
+            self._checkpoint = Checkpoint(self._checkpoint_place())
+        self._logs: SourceLogs | None = None
+        self._dead_letter_topic = None if self._is_trial else _dead_letter_topic(pipeline, settings)
+        refuse_loops(pipeline.source, pipeline.sinks, self._dead_letter_topic)
+        refuse_twins(pipeline.sinks)
+        self._in_use = TopicsInUse.of(pipeline.source, self._dead_letter_topic, pipeline.sinks)
         self._reporter = Reporter(self._directory, view, self._facts())
 
     def run(self) -> RunReport:
         """Run it to its end and report the end, whichever it is."""
         try:
             state = self._run()
+        except NobodyReadsError:
+            state = run_state.STOPPED
         except HeadraceError as error:
             self._reporter.end(run_state.FAILED, str(error))
             raise
         except BaseException as error:
             failure = _told(error, self._log_file)
             self._reporter.end(run_state.FAILED, str(failure))
-            raise failure from error
+            raise failure from None  # its words are in the log; itself it may not have any more
         self._reporter.end(state)
         return RunReport(state, self._reporter.progress)
 
@@ -113,7 +127,11 @@ class _Runner:
             self._stack.enter_context(serve_metrics(self._settings, self._reporter))
         app_id = self._claim() if self._checkpoint and self._checkpoint.is_local else None
         self._check_source()
-        with self._session() as session:
+        with (
+            self._session() as session,
+            _in_words(self._log_file),
+            contextlib.closing(JavaBus(session, self._bus)) as java_bus,
+        ):
             self._note_java(session)
             if self._checkpoint and app_id is None:
                 self._checkpoint.attach(session)
@@ -121,6 +139,8 @@ class _Runner:
                 self._check_source()
             if self._is_stop_asked():
                 return run_state.STOPPED
+            if self._logs:
+                self._logs.ask_by(java_bus.identity)
             run = Run(
                 spark=session,
                 bus=self._bus,
@@ -128,20 +148,25 @@ class _Runner:
                 app_id=app_id or uuid.uuid4().hex,
                 tell=self._reporter.tell,
                 checkpoint=self._checkpoint.place if self._checkpoint else None,
+                refuse_topic=self._in_use.refuse_row,
+                kept_offsets=self._checkpoint.kept_offsets() if self._checkpoint else None,
+                is_resumed=lambda: self._checkpoint is not None and self._checkpoint.is_begun,
             )
             writer = BatchWriter(
                 self._pipeline,
                 run,
                 dead_letter_topic=self._dead_letter_topic,
                 is_stop_asked=self._is_stop_asked,
+                batch_of=self._logs.batch if self._logs else Batch,
+                log_file=self._log_file,
             )
             return (
                 self._write_once(run, writer)
                 if self._checkpoint is None
-                else self._go_on(run, writer)
+                else self._go_on(run, writer, java_bus)
             )
 
-    def _go_on(self, run: Run, writer: BatchWriter) -> str:
+    def _go_on(self, run: Run, writer: BatchWriter, java_bus: JavaBus) -> str:
         streaming = StreamingRun(
             self._pipeline,
             run,
@@ -149,6 +174,10 @@ class _Runner:
             writer=writer,
             reporter=self._reporter,
             is_stop_asked=self._is_stop_asked,
+            java_bus=java_bus,
+            logs=self._logs,
+            is_trial=self._is_trial,
+            log_file=self._log_file,
         )
         return streaming.go_on()
 
@@ -165,9 +194,9 @@ class _Runner:
                         sinks.append(sink.open(run))
                         stack.callback(sinks[-1].close)
                     writer.begin(sinks)
-                    writer.write(self._pipeline.source.batch(run), 0, is_counting=True)
+                    writer.write(self._pipeline.source.batch(run), Batch(0), is_counting=True)
             except BaseException as error:
-                failures.append(error)
+                failures.append(_told(error, self._log_file))
 
         progress = self._reporter.progress
         progress.running_batch, progress.running_since = 0, time.time()
@@ -202,19 +231,36 @@ class _Runner:
         what = f"checkpoint {self._checkpoint.place}"
         lock = Lock(path, what=what, run_name=self._settings.name)
         self._locks.append(self._stack.enter_context(lock))
-        return self._checkpoint.claim(self._pipeline)
+        return self._checkpoint.claim(
+            self._pipeline, may_change_sinks=self._settings.may_change_sinks
+        )
 
     def _check_source(self) -> None:
         """Before Spark starts, where the checkpoint can be read without it."""
-        source = self._pipeline.source
-        check_resumed = getattr(source, "check_resumed", None)
-        offsets = None
-        if self._checkpoint is not None and self._checkpoint.is_readable:
-            offsets = self._checkpoint.next_offsets()
-        if offsets and check_resumed is not None:
-            check_resumed(self._bus, offsets)
+        source, checkpoint = self._pipeline.source, self._checkpoint
+        if checkpoint is None or not isinstance(source, TopicSource):
+            source.check(self._bus)
+            return
+        if not checkpoint.is_readable:
+            source.found(self._bus)  # whether it begins or goes on is not known yet
+            return
+        is_going_on = checkpoint.next_offsets() is not None and source.pattern is None
+        topics = source.topics if is_going_on else source.found(self._bus)
+        self._logs = SourceLogs(checkpoint, self._bus.bootstrap, TopicPositions(self._bus).identity)
+        self._logs.start(topics, self._settings.on_other_log, self._reporter.tell)
+        if offsets := checkpoint.next_offsets():
+            source.check_resumed(self._bus, offsets)
         else:
             source.check(self._bus)
+
+    def _checkpoint_place(self) -> str:
+        """A run that only shows rows leaves nothing behind that another would go on from."""
+        if self._is_trial:
+            folder = tempfile.TemporaryDirectory(
+                prefix="headrace-trial-", ignore_cleanup_errors=True
+            )
+            return self._stack.enter_context(folder)
+        return self._settings.checkpoint or str(self._directory.default_checkpoint)
 
     @contextlib.contextmanager
     def _session(self) -> Iterator["SparkSession"]:
@@ -244,21 +290,28 @@ class _Runner:
 
     def _facts(self) -> dict[str, object]:
         pipeline, settings = self._pipeline, self._settings
+        is_kept = self._checkpoint is not None and not self._is_trial
         return {
             "pipeline": pipeline.name,
             "summary": pipeline.summary,
-            "source": pipeline.source.describe(),
+            "source": self._source_in_words(),
             "decoder": pipeline.decoder.describe(),
             "sinks": [sink.describe() for sink in pipeline.sinks],
             "bootstrap": self._bus.bootstrap,
-            "group": None if self._checkpoint is None else settings.name,
-            "checkpoint": None if self._checkpoint is None else self._checkpoint.place,
+            "group": settings.name if is_kept else None,
+            "checkpoint": self._checkpoint.place if self._checkpoint and is_kept else None,
             "dead_letter_topic": self._dead_letter_topic if pipeline.decoder.can_fail else None,
             "master": settings.master,
             "trigger": None if self._checkpoint is None else settings.trigger.text,
             "metrics_port": settings.metrics_port,
             "log_file": str(self._log_file) if self._log_file else None,
         }
+
+    def _source_in_words(self) -> str:
+        source, checkpoint = self._pipeline.source, self._checkpoint
+        if checkpoint is not None and checkpoint.is_readable and checkpoint.is_begun:
+            return source.describe_resumed()
+        return source.describe()
 
 
 def _log_file(given: "SparkSession | None", directory: RunDirectory) -> Path | None:
@@ -276,6 +329,17 @@ def _dead_letter_topic(pipeline: Pipeline, settings: RunSettings) -> str:
     own = settings.dead_letter_topic or pipeline.dead_letter_topic
     # Two runs of one pipeline are two feeds; their bad records have nothing in common.
     return own or default_topic(settings.name)
+
+
+@contextlib.contextmanager
+def _in_words(log_file: Path | None) -> Iterator[None]:
+    """Put what is raised within into words before the session, and Java with it, is closed."""
+    try:
+        yield
+    except HeadraceError:
+        raise
+    except Exception as error:
+        raise _told(error, log_file) from None
 
 
 def _told(error: BaseException, log_file: Path | None) -> BaseException:

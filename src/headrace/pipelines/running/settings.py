@@ -76,6 +76,10 @@ class RunSettings:
     state_dir: Path = field(default_factory=default_state_dir)
     # None: the pipeline's own, or `<pipeline>.dead-letters`.
     dead_letter_topic: str | None = None
+    # What to do when the bus has another log than the checkpoint has read: fail, same or anew.
+    on_other_log: str = "fail"
+    # Whether the sinks may be others than those of the checkpoint's runs before.
+    may_change_sinks: bool = False
     metrics_port: int | None = None
     metrics_host: str = "127.0.0.1"
     bus_timeout_s: float = BUS_TIMEOUT_S

@@ -8,17 +8,22 @@ import contextlib
 import threading
 import time
 from collections.abc import Callable, Iterator
+from pathlib import Path
 from typing import Any
 
-from headrace.errors import HeadraceError, SourceError
+from headrace.errors import SourceError
 from headrace.pipelines.bus import Bus
 from headrace.pipelines.definition import Pipeline, Run
 from headrace.pipelines.running import run_state
 from headrace.pipelines.running.batch import BatchWriter
 from headrace.pipelines.running.bus_watch import BusWatch
+from headrace.pipelines.running.java_bus import JavaBus
 from headrace.pipelines.running.positions import GroupPositions
 from headrace.pipelines.running.reporting import Reporter
 from headrace.pipelines.running.settings import FIRST_BACK_OFF_S, MOST_BACK_OFF_S, RunSettings
+from headrace.pipelines.running.source_logs import SourceLogs
+from headrace.pipelines.spark.faults import Failure, failure_of
+from headrace.pipelines.topic_positions import BusSilentError
 
 _POLL_S = 0.25
 # A stream that is interrupted ends at once, unless Java itself hangs, as it does while it waits
@@ -41,14 +46,24 @@ class StreamingRun:
         writer: BatchWriter,
         reporter: Reporter,
         is_stop_asked: Callable[[], bool],
+        java_bus: JavaBus,
+        logs: SourceLogs | None = None,
+        is_trial: bool = False,
+        log_file: Path | None = None,
     ) -> None:
+        self._logs = logs
         self._pipeline = pipeline
         self._run = run
         self._settings = settings
         self._writer = writer
         self._reporter = reporter
         self._is_stop_asked = is_stop_asked
-        self._positions = GroupPositions(run.bus, settings.name, reporter.tell)
+        self._positions = (
+            None
+            if is_trial
+            else GroupPositions(run.bus, settings.name, reporter.tell, java_bus.group)
+        )
+        self._log_file = log_file
         self._committed: dict[str, dict[str, int]] = {}
         self._seen_report = ""
         self._is_outage_told = False
@@ -56,6 +71,8 @@ class StreamingRun:
 
     def go_on(self) -> str:
         """Return STOPPED or FINISHED when the run is over; raise what it could not get over."""
+        if self._positions is not None:
+            self._positions.claim(is_former=self._logs is not None and self._logs.is_former)
         with contextlib.closing(self._writer), BusWatch(self._run.bus) as watch:
             failures = 0
             while True:
@@ -71,7 +88,8 @@ class StreamingRun:
                 if not self._is_to_retry(failure, failures, watch):
                     break
                 self._reporter.progress.restarts += 1
-            self._positions.finish()
+            if self._positions is not None:
+                self._positions.finish()
         return run_state.STOPPED if self._is_stop_asked() else run_state.FINISHED
 
     def _attempt(self, watch: BusWatch) -> None:
@@ -164,6 +182,8 @@ class StreamingRun:
         for report in self._new_reports(query):
             counted = writer.rows_of_batch.pop(report["batchId"], None)
             progress.take_in(report, time.time(), counted)
+        if self._positions is None:
+            return
         if progress.offsets != self._committed:
             self._committed = progress.offsets
             self._positions.commit(self._committed)
@@ -191,42 +211,42 @@ class StreamingRun:
         is_bus_there = watch.unreachable_since is None
         stopper.join(_STOP_TIMEOUT_S if is_bus_there else _STOP_WITHOUT_BUS_TIMEOUT_S)
 
-    def _cause(self, error: BaseException) -> BaseException:
-        """What really happened: our own error in a batch, or Spark's."""
-        return self._writer.failure or error
+    def _cause(self, error: Exception) -> Failure:
+        """What really happened: what a batch met, or what Spark says; in words, while it can."""
+        return self._writer.failure or failure_of(error, self._log_file)
 
-    def _is_to_retry(self, failure: BaseException, failures: int, watch: BusWatch) -> bool:
+    def _is_to_retry(self, failure: Failure, failures: int, watch: BusWatch) -> bool:
         """Wait until another try makes sense; False if the run is to end before that.
 
         Raises the failure if no try makes sense.
         """
-        from headrace.pipelines.spark.faults import is_retriable, sentence_of
-
-        if isinstance(failure, _BusIsGoneError) or not self._is_java_there():
-            raise failure
+        sentence = failure.sentence
+        if isinstance(sentence, _BusIsGoneError) or not self._is_java_there():
+            raise sentence
         if not watch.look():
             return self._wait_for_bus(watch)
+        if self._logs is not None:
+            # "Some data may have been lost" is true of a topic that was made again, and no help.
+            with contextlib.suppress(BusSilentError):
+                self._logs.check()
         is_recovering = time.monotonic() - self._outage_end < _RECOVERY_S
-        is_own = isinstance(failure, HeadraceError) and not isinstance(failure, SourceError)
-        can_pass = getattr(failure, "is_retriable", False) or is_retriable(failure)
-        if not can_pass and (is_own or not is_recovering):
-            raise failure
+        is_own = failure.is_own and not isinstance(sentence, SourceError)
+        if not failure.is_retriable and (is_own or not is_recovering):
+            raise sentence
         if failures > self._settings.max_restarts:
-            raise failure
+            raise sentence
         back_off_s = min(FIRST_BACK_OFF_S * 2 ** (failures - 1), MOST_BACK_OFF_S)
-        sentence = sentence_of(failure, None)
         self._reporter.tell(f"{sentence}; trying again in {back_off_s:g} s")
         self._reporter.set_state(run_state.STARTING, f"trying again after: {sentence}")
         return self._pause(back_off_s)
 
     def _is_java_there(self) -> bool:
-        """Whether the session can start another query."""
-        java: Any = self._run.spark._jvm
+        """Whether the session can start another query: memory that ran out ends it within Java."""
         try:
-            java.java.lang.System.nanoTime()
+            context: Any = self._run.spark.sparkContext._jsc
+            return not context.sc().isStopped()
         except Exception:  # py4j has several for a Java that is gone
             return False
-        return True
 
     def _wait_for_bus(self, watch: BusWatch) -> bool:
         while watch.unreachable_since is not None:

@@ -1,6 +1,7 @@
 """What a run shows while it runs: a view that is redrawn on a terminal, lines elsewhere.
 
-Both go to stderr: stdout belongs to sinks that print rows.
+Both go to stderr: stdout belongs to sinks that print rows. A view keeps the stream it was made
+with: what `sys.stderr` is while a run goes on belongs to the libraries.
 """
 
 import sys
@@ -26,12 +27,11 @@ _MOST_PARTITIONS = 12
 _NONE = "-"
 
 
-def view_for(stream: TextIO | None = None, *, is_plain: bool, is_quiet: bool = False) -> View:
-    """The view for a stream, stderr unless named."""
-    chosen = stream or sys.stderr
+def view_for(stream: TextIO, *, is_plain: bool, is_quiet: bool = False) -> View:
+    """The view for a stream."""
     if is_quiet:
-        return QuietView(chosen)
-    return LineView(chosen) if is_plain else LiveView()
+        return QuietView(stream)
+    return LineView(stream) if is_plain else LiveView(stream)
 
 
 class QuietView(View):
@@ -80,33 +80,36 @@ class LineView(QuietView):
 class LiveView(View):
     """A few lines and a table of partitions, redrawn in place; sentences scroll above it."""
 
-    def __init__(self) -> None:
+    def __init__(self, stream: TextIO) -> None:
+        from rich.console import Console
+
+        self._console = Console(file=stream)
         self._live: Live | None = None
         self._lock = threading.Lock()
         self._facts: Mapping[str, object] = {}
         self._drawn_at = 0.0
 
     def begin(self, facts: Mapping[str, object]) -> None:
-        from rich.console import Console
         from rich.live import Live
 
         self._facts = facts
-        console = Console(stderr=True)
-        # A sink that prints rows to the same terminal prints them above the view.
+        # A sink that prints rows to the same terminal prints them above the view. What goes to
+        # stderr meanwhile is of the libraries, and goes where the caller sends it.
         is_shared = sys.stdout.isatty()
         self._live = Live(
-            console=console, auto_refresh=False, redirect_stdout=is_shared, redirect_stderr=True
+            console=self._console,
+            auto_refresh=False,
+            redirect_stdout=is_shared,
+            redirect_stderr=False,
         )
-        console.print(opening_line(facts), markup=False, highlight=False)
+        self._print(opening_line(facts))
         self._live.start()
         # A second Ctrl-C ends the process on the spot: the cursor must not stay hidden then.
-        console.show_cursor(True)
+        self._console.show_cursor(True)
 
     def tell(self, sentence: str) -> None:
         with self._lock:
-            if self._live is not None:
-                clock = datetime.now(UTC).strftime("%H:%M:%S")
-                self._live.console.print(f"{clock} {sentence}", markup=False, highlight=False)
+            self._print(f"{datetime.now(UTC).strftime('%H:%M:%S')} {sentence}")
 
     def show(self, state: str, message: str | None, progress: Progress) -> None:
         now = time.monotonic()
@@ -123,9 +126,11 @@ class LiveView(View):
             self._live.update(self._drawing(state, None, progress), refresh=True)
             self._live.stop()
             if state != FAILED:
-                text = f"{state}; {totals_line(progress)}"
-                self._live.console.print(text, markup=False, highlight=False)
+                self._print(f"{state}; {totals_line(progress)}")
             self._live = None
+
+    def _print(self, text: str) -> None:
+        self._console.print(text, markup=False, highlight=False)
 
     def _drawing(self, state: str, message: str | None, progress: Progress) -> "RenderableType":
         from rich.console import Group

@@ -4,14 +4,14 @@ Key, value, headers, timestamp and partition are the original ones, and so is th
 partition: a partition is written by one task, by offset. Replaying twice writes twice.
 """
 
-import re
-from collections.abc import Callable, Mapping
+from collections.abc import Mapping
 from dataclasses import replace
 from typing import TYPE_CHECKING
 
 from headrace.errors import PipelineDefinitionError
 from headrace.pipelines.decoders.raw import Raw
 from headrace.pipelines.definition import Option, Pipeline, Sink, Source, Transform
+from headrace.pipelines.loops import refuse_loops
 from headrace.pipelines.sinks.lake.source import LakeSource
 from headrace.pipelines.sinks.topic import TopicSink
 from headrace.pipelines.source import TopicSource
@@ -37,9 +37,9 @@ def pipeline(options: Mapping[str, str], source: TopicSource, sinks: tuple[Sink,
         raise PipelineDefinitionError(f"same_topic={options['same_topic']}: write yes or no")
     if not sinks:
         raise PipelineDefinitionError("replay needs a topic to write to: --to topic:NAME")
-    if options["same_topic"] == "no":
-        for sink in sinks:
-            _refuse_to_loop(source, sink, is_lake="from" in options)
+    sinks = _allowed(
+        source, sinks, is_same_topic=options["same_topic"] == "yes", is_lake="from" in options
+    )
     read: Source = replace(source, end=source.end or "latest")
     if "from" in options:
         if source.pattern is not None:
@@ -79,19 +79,20 @@ def as_it_was(*, is_keeping_partitions: bool, is_sorting: bool) -> Transform:
     return transform
 
 
-def _refuse_to_loop(source: TopicSource, sink: Sink, *, is_lake: bool) -> None:
-    if not isinstance(sink, TopicSink):
-        return
-    if sink.topic is None:
+def _allowed(
+    source: TopicSource, sinks: tuple[Sink, ...], *, is_same_topic: bool, is_lake: bool
+) -> tuple[Sink, ...]:
+    """The sinks, which may write what is read if that was said, and are refused if it was not."""
+    topics = [sink for sink in sinks if isinstance(sink, TopicSink)]
+    if is_same_topic:
+        return tuple(
+            replace(sink, may_loop=True) if isinstance(sink, TopicSink) else sink for sink in sinks
+        )
+    if any(sink.topic is None for sink in topics):
         raise PipelineDefinitionError(
             "topic: without a name writes to the topics the records came from; "
             "say that you mean it with --option same_topic=yes, or write --to topic:NAME"
         )
-    is_match: Callable[[str], object] = source.topics.__contains__
-    if source.pattern is not None:
-        is_match = re.compile(source.pattern).fullmatch
-    if not is_lake and is_match(sink.topic):
-        raise PipelineDefinitionError(
-            f"topic {sink.topic} would be read and written, so its records would be there twice; "
-            "say that you mean it with --option same_topic=yes, or write to another topic"
-        )
+    if not is_lake:
+        refuse_loops(source, sinks, unless="say that you mean it with --option same_topic=yes")
+    return sinks

@@ -36,6 +36,7 @@ OPTIONS = (
     ),
     Option("separator", "between the fields of tsv and csv"),
     Option("avro-header", "what stands before an Avro value: none, confluent or single-object"),
+    Option("avro-schema-id", "the schema's number in the registry; other values are bad records"),
     Option("row-tag", "the element that is a row of xml"),
     Option(
         "key",

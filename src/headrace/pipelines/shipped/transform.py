@@ -35,6 +35,7 @@ OPTIONS = (
     ),
     Option("separator", "What stands between the cells of TSV and CSV."),
     Option("avro-header", "Before each Avro value: none, confluent or single-object."),
+    Option("avro-schema-id", "The schema's number in the registry; other values are bad records."),
     Option("row-tag", "The XML element that a value is.", default="row"),
     Option("select", "SQL for the fields written: sensor, celsius*1.8+32 as fahrenheit."),
     Option("where", "SQL condition: other records are left out."),

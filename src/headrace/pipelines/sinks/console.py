@@ -4,12 +4,13 @@ Bytes are shown as text where they are UTF-8, else as base64. A replayed batch i
 """
 
 import sys
-from collections.abc import Mapping
+from collections.abc import Iterable, Mapping
 from dataclasses import dataclass
 from typing import TYPE_CHECKING, Any
 
-from headrace.errors import PipelineDefinitionError
+from headrace.errors import PipelineDefinitionError, SinkError
 from headrace.pipelines.definition import OpenSink, Run, Sink
+from headrace.pipelines.spans import Batch
 
 if TYPE_CHECKING:
     from pyspark.sql import Column, DataFrame
@@ -19,6 +20,10 @@ DEFAULT_MAX_ROWS = 1000
 # monotonically_increasing_id has the place within the task in its lower bits.
 _PLACE_BITS = (1 << 33) - 1
 _SCHEME = "console:"
+
+
+class NobodyReadsError(SinkError):
+    """Whoever read the output has read enough, as `head` does: the run is over."""
 
 
 @dataclass(frozen=True)
@@ -31,6 +36,11 @@ class Console(Sink):
         """A few words for people."""
         return "the console"
 
+    @property
+    def is_trial(self) -> bool:
+        """What was shown is not kept anywhere."""
+        return True
+
     def open(self, run: Run) -> OpenSink:
         """Nothing to connect to."""
         return _OpenConsole(self.max_rows, run)
@@ -41,7 +51,7 @@ class _OpenConsole(OpenSink):
         self._max_rows = max_rows
         self._run = run
 
-    def write(self, rows: "DataFrame", batch_id: int) -> bool:
+    def write(self, rows: "DataFrame", batch: Batch) -> bool:
         """Print the first rows, in the order in which the batch has them."""
         from pyspark.sql import Observation
         from pyspark.sql import functions as F  # noqa: N812 - Spark's own custom
@@ -57,13 +67,23 @@ class _OpenConsole(OpenSink):
             .where(F.col("place") < self._max_rows)
             .collect()[: self._max_rows]
         )
-        for row in lines:
-            print(row.line)
-        sys.stdout.flush()
-        total = counted.get["rows"]
+        _print(row.line for row in lines)
+        # Without a line there was no row, and Spark may have left the counting out.
+        total = counted.get["rows"] if lines else 0
         if total > len(lines):
-            self._run.tell(f"batch {batch_id}: the first {len(lines):,} of {total:,} rows printed")
+            self._run.tell(
+                f"batch {batch.number}: the first {len(lines):,} of {total:,} rows printed"
+            )
         return True
+
+
+def _print(lines: Iterable[str]) -> None:
+    try:
+        for line in lines:
+            print(line)
+        sys.stdout.flush()
+    except BrokenPipeError:
+        raise NobodyReadsError("nobody reads the output any more") from None
 
 
 def shown(name: str, kind: Any) -> "Column":

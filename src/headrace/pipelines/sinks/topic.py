@@ -1,26 +1,36 @@
 """A topic as a sink: rows with key, value, headers, partition and timestamp become records.
 
 Spark's own Kafka sink cannot set timestamps and cannot tell what a dead attempt has written. Here
-librdkafka's idempotent producer runs in the workers. Before a batch is written the end offsets of
-the topic are noted beside the checkpoint; every record carries a header that says which record it
-was made from. An attempt that comes later reads what lies behind the noted offsets and leaves out
+librdkafka's idempotent producer runs in the workers. Beside the checkpoint is noted what was
+written and where the topic ended then; every record carries a mark that says which record it was
+made from, and what it is. A run first looks at what lies behind the noted ends, and leaves out
 what is there. Without a checkpoint, or with guard=off, a repeated batch is written again.
 """
 
-import json
 import time
 from collections.abc import Mapping
 from dataclasses import dataclass
 from typing import TYPE_CHECKING, Any
 
 from headrace.errors import PipelineDefinitionError, SinkError
+from headrace.pipelines.bus import READ_UNCOMMITTED
 from headrace.pipelines.definition import RECORD_COLUMN, OpenSink, Option, Run, Sink
-from headrace.pipelines.sinks.lake.files import HadoopFiles
+from headrace.pipelines.hadoop_files import HadoopFiles
+from headrace.pipelines.sinks.topic_attempts import with_stage_attempt
+from headrace.pipelines.sinks.topic_marks import Marks
+from headrace.pipelines.sinks.topic_notes import (
+    Note,
+    TopicEnd,
+    TopicNotes,
+    topic_ends,
+)
+from headrace.pipelines.sinks.topic_unnoted import Unnoted
 from headrace.pipelines.sinks.topic_writer import RESULT_SCHEMA, TopicWriter
+from headrace.pipelines.spans import Batch, Written
 from headrace.pipelines.topic_positions import TopicPositions, is_of_the_moment
 
 if TYPE_CHECKING:
-    from pyspark.sql import Column, DataFrame
+    from pyspark.sql import Column, DataFrame, Row
 
 HEADER_TYPE = "array<struct<key: string, value: binary>>"
 GUARDS = ("header", "off")
@@ -36,11 +46,8 @@ TOPIC_OPTIONS = (
 )
 _CREATE_TIMEOUT_S = 30.0
 _CREATE_PAUSE_S = 0.1
-_BATCH, _PENDING, _DONE = "batch-", ".json", ".done"
-_BATCH_DIGITS = 19
-
-# Topic, then partition as JSON writes it, then offset.
-Offsets = dict[str, dict[str, int]]
+_POSITION_COLUMN = "position"
+_ANY = "_any"  # the notes of a sink whose topics rows name
 
 
 class BrokerAwayError(SinkError):
@@ -56,6 +63,8 @@ class TopicSink(Sink):
     topic: str | None = None
     guard: str = "header"
     create: str = "auto"
+    # Whether a topic may be written that the run reads.
+    may_loop: bool = False
 
     def __post_init__(self) -> None:
         if self.guard not in GUARDS:
@@ -76,6 +85,13 @@ class TopicSink(Sink):
         return OpenTopicSink(run, self)
 
 
+def notes_folder(topic: str | None) -> str:
+    """Where a sink's notes are, in the checkpoint; None: that of the topics that rows name."""
+    # A topic may have that name; none has a tilde in it.
+    name = f"~{_ANY}" if topic == _ANY else topic or _ANY
+    return f"topic-sink/{name}"
+
+
 def from_uri(uri: str, options: Mapping[str, str]) -> TopicSink:
     """Read `topic:NAME`, or `topic:` for rows that name their topic."""
     name = uri.partition(":")[2].strip("/")
@@ -88,61 +104,105 @@ class OpenTopicSink(OpenSink):
     def __init__(self, run: Run, sink: TopicSink) -> None:
         self._run = run
         self._sink = sink
-        self._positions = TopicPositions(run.bus)
+        # A topic ends where its records do, also those of transactions that are still open.
+        self._positions = TopicPositions(run.bus, isolation_level=READ_UNCOMMITTED)
         self._known_topics = set(self._positions.topics())
         if sink.topic and sink.topic not in self._known_topics and sink.create == "off":
             raise SinkError(
                 f"there is no topic {sink.topic} at {run.bus.bootstrap}; "
                 f"'headrace topics create {sink.topic}' makes it"
             )
-        self._notes: BatchNotes | None = None
-        if run.checkpoint is not None:
-            self._notes = BatchNotes(
-                HadoopFiles(run.spark, run.checkpoint), f"topic-sink/{sink.topic or '_any'}"
+        self._topic_ids = dict[str, str]()
+        self._notes: TopicNotes | None = None
+        self._unnoted: Unnoted | None = None
+        if run.checkpoint is None:
+            return
+        if sink.guard == "header" and run.spark.conf.get("spark.speculation", "false") == "true":
+            raise SinkError(
+                "spark.speculation=true runs a task twice at once, so that records would be on "
+                "the topic twice; leave it out, or say that this is fine with guard=off"
             )
+        self._notes = TopicNotes(HadoopFiles(run.spark, run.checkpoint), notes_folder(sink.topic))
+        if self._notes.last is None:
+            # Nothing on any topic is this app's yet.
+            self._notes.put(Note(ends=self._ends()))
 
-    def write(self, rows: "DataFrame", batch_id: int) -> bool:
+    def written(self) -> Written:
+        """What the notes beside the checkpoint say."""
+        return self._notes.last.written if self._notes and self._notes.last else Written()
+
+    def write(self, rows: "DataFrame", batch: Batch) -> bool:
         """Write a batch; what an earlier attempt at it has written is left out."""
-        if self._notes and batch_id <= self._notes.last_batch:
-            return False
         records = as_records(rows, self._sink.topic)
         self._create_missing(records)
-        starts = None
-        is_guarded = is_repeated = False
-        if self._notes and self._sink.guard == "header" and _has_source(rows):
-            is_guarded = True
-            starts = self._notes.read(batch_id)
-            is_repeated = starts is not None
-            if starts is None:
-                starts = self._ends()
-                self._notes.begin(batch_id, starts)
+        is_guarded = bool(self._notes) and self._sink.guard == "header" and _has_source(rows)
+        there = Marks()
+        if self._notes and is_guarded:
+            there = self._there(records, batch)
+            self._notes.begin()
+        if there:
+            records = with_sources_together(records)
+        if is_guarded:
+            records = with_stage_attempt(records)
         writer = TopicWriter(
             self._run.bus,
             app_id=self._run.app_id,
             is_guarded=is_guarded,
-            starts=starts,
-            is_repeated=is_repeated,
+            there=there,
+            log_ids={log.topic: log.topic_id for log, _ in batch.holds or ()},
+            refuse=None if self._sink.topic or self._sink.may_loop else self._run.refuse_topic,
         )
-        results = records.mapInArrow(writer, RESULT_SCHEMA).collect()
-        for row in results:
-            if row["error"]:
-                raise (BrokerAwayError if row["is_retriable"] else SinkError)(row["error"])
+        results = self._collect(records.mapInArrow(writer, RESULT_SCHEMA))
         left_out = sum(row["left_out"] for row in results)
         if left_out:
             self._run.tell(
-                f"batch {batch_id}: {left_out:,} records were on {self._sink.describe()} already"
+                f"batch {batch.number}: {left_out:,} records were on "
+                f"{self._sink.describe()} already"
             )
-        if self._notes:
-            self._notes.end(batch_id)
+        self._note(batch, {topic for row in results for topic in row["topics"]})
         return True
 
-    def _ends(self) -> Offsets:
-        topics = [self._sink.topic] if self._sink.topic else sorted(self._known_topics)
-        offsets = Offsets()
-        ends = self._positions.ends(self._positions.partitions(topics))
-        for (topic, partition), offset in ends.items():
-            offsets.setdefault(topic, {})[str(partition)] = offset
-        return offsets
+    def _there(self, records: "DataFrame", batch: Batch) -> Marks:
+        """What of a batch is on the topics, though nobody has noted that it was written."""
+        if self._unnoted is None:
+            assert self._notes is not None
+            assert self._notes.last is not None
+            self._unnoted = Unnoted(self._run, self._notes.last, self._ends())
+        name = self._sink.topic
+        return self._unnoted.of(batch, lambda: {name} if name else _named(records))
+
+    def _collect(self, results: "DataFrame") -> "list[Row]":
+        """Write, and give what the tasks say of it; whoever tries again has to look again."""
+        unnoted, self._unnoted = self._unnoted, None
+        rows = results.collect()
+        for row in rows:
+            if row["error"]:
+                raise (BrokerAwayError if row["is_retriable"] else SinkError)(row["error"])
+        self._unnoted = unnoted
+        return rows
+
+    def _note(self, batch: Batch, topics: set[str]) -> None:
+        """Note that a batch is written, and that the topics hold nothing else of ours.
+
+        Not the latter while they hold more: batches that came after a checkpoint was copied.
+        """
+        if self._notes is None:
+            return
+        assert self._notes.last is not None
+        note = self._notes.last
+        ends: Mapping[str, TopicEnd] = self._ends()
+        if self._unnoted is not None:
+            ends = self._unnoted.passed(batch, ends)
+        self._notes.put(Note(note.written.after(batch), ends, note.topics | topics))
+
+    def _ends(self) -> dict[str, TopicEnd]:
+        known = self._positions.topics()
+        topics = sorted(set(known) & {self._sink.topic} if self._sink.topic else known)
+        ends = self._positions.ends((topic, each) for topic in topics for each in known[topic])
+        # One that is made again meanwhile keeps its former id here: the next run notices.
+        if new := set(topics) - set(self._topic_ids):
+            self._topic_ids |= self._positions.identity(new).topic_ids
+        return topic_ends(ends, self._topic_ids, topics)
 
     def _create_missing(self, records: "DataFrame") -> None:
         from pyspark.sql import functions as F  # noqa: N812 - Spark's own custom
@@ -179,40 +239,6 @@ def create_topic(run: Run, topic: str, partitions: int) -> None:
         time.sleep(_CREATE_PAUSE_S)
     how_many = "" if partitions < 0 else f" with {partitions} partitions"
     run.tell(f"created topic {topic}{how_many}")
-
-
-class BatchNotes:
-    """Which batch was the last, and where the topic ended before the one that is being written."""
-
-    def __init__(self, files: HadoopFiles, folder: str) -> None:
-        self._files = files
-        self._folder = folder
-        names = [entry.name for entry in files.list(folder) if entry.name.startswith(_BATCH)]
-        done = [_number(name) for name in names if name.endswith(_DONE)]
-        self.last_batch = max(done, default=-1)
-
-    def read(self, batch_id: int) -> Offsets | None:
-        """What an earlier attempt noted, if there was one."""
-        if not self._files.exists(self._name(batch_id, _PENDING)):
-            return None
-        offsets: Offsets = json.loads(self._files.read(self._name(batch_id, _PENDING)))
-        return offsets
-
-    def begin(self, batch_id: int, offsets: Offsets) -> None:
-        """Note the end offsets before the first record is written."""
-        self._files.write_whole(self._name(batch_id, _PENDING), json.dumps(offsets))
-
-    def end(self, batch_id: int) -> None:
-        """Note that the batch is written; notes of earlier ones go."""
-        pending = self._name(batch_id, _PENDING)
-        if not self._files.rename(pending, self._name(batch_id, _DONE)):
-            self._files.write_whole(self._name(batch_id, _DONE), "{}")
-        if self.last_batch >= 0:
-            self._files.delete(self._name(self.last_batch, _DONE))
-        self.last_batch = batch_id
-
-    def _name(self, batch_id: int, ending: str) -> str:
-        return f"{self._folder}/{_BATCH}{batch_id:0{_BATCH_DIGITS}}{ending}"
 
 
 def as_records(rows: "DataFrame", topic: str | None) -> "DataFrame":
@@ -254,5 +280,16 @@ def _has_source(rows: "DataFrame") -> bool:
     return RECORD_COLUMN in rows.columns
 
 
-def _number(name: str) -> int:
-    return int(name.removeprefix(_BATCH).partition(".")[0])
+def with_sources_together(records: "DataFrame") -> "DataFrame":
+    """All that was made from one partition's records in one task, in the order it was made."""
+    from pyspark.sql import functions as F  # noqa: N812 - Spark's own custom
+
+    tasks = records.sparkSession.sparkContext.defaultParallelism
+    placed = records.withColumn(_POSITION_COLUMN, F.monotonically_increasing_id())
+    together = placed.repartition(tasks, "source_topic", "source_partition")
+    return together.sortWithinPartitions(_POSITION_COLUMN).drop(_POSITION_COLUMN)
+
+
+def _named(records: "DataFrame") -> set[str]:
+    """The topics that rows name; one more pass over them."""
+    return {row["topic"] for row in records.select("topic").distinct().collect() if row["topic"]}

@@ -2,23 +2,35 @@
 
 It gives one row: how many were written, how many were there already, and a sentence if one was
 refused. An error is a row and not an exception, for Spark would try the task three times more.
+
+A task that Spark tries again, alone or with its stage, cannot know which of the records on the
+topic are its own and which another task's. It writes nothing and says so; the run then repeats
+the batch, and compares.
 """
 
-import time
-from collections import Counter
-from collections.abc import Iterator
-from dataclasses import dataclass
+from collections.abc import Callable, Iterator, Mapping
+from dataclasses import dataclass, field
+from itertools import chain
 from typing import TYPE_CHECKING, Any
 
 from headrace.errors import HeadraceError
 from headrace.pipelines.bus import Bus
+from headrace.pipelines.sinks.topic_attempts import is_repeated
+from headrace.pipelines.sinks.topic_marks import (
+    SOURCE_HEADER,
+    Headers,
+    Marks,
+    Source,
+    digest_of,
+    mark_of,
+)
 
 if TYPE_CHECKING:
     import pyarrow
 
-RESULT_SCHEMA = "written bigint, left_out bigint, error string, is_retriable boolean"
-# Says which record this one was made from: `<app id>/<topic>/<partition>/<offset>`.
-SOURCE_HEADER = "headrace-source"
+RESULT_SCHEMA = (
+    "written bigint, left_out bigint, topics array<string>, error string, is_retriable boolean"
+)
 
 # What waits in one task, at most; a full queue makes the task wait for the broker.
 MAX_QUEUED_MESSAGES = 100_000
@@ -28,13 +40,6 @@ DELIVERY_TIMEOUT_MS = 120_000
 _LINGER_MS = 20  # full batches cost the broker least; a batch of rows is never urgent
 _POLL_EVERY = 1_000  # messages between two looks at what was refused
 _FULL_QUEUE_WAIT_S = 0.1
-_READ_TIMEOUT_S = 60.0
-_READ_AT_ONCE = 10_000
-_READ_PAUSE_S = 0.2  # consume waits this long for more, even when it has some
-
-# Offsets that are taken, by source topic and partition; a number for each, since a record may be
-# made into several.
-Taken = dict[tuple[str, int], Counter[int]]
 
 
 @dataclass(frozen=True)
@@ -44,9 +49,13 @@ class TopicWriter:
     bus: Bus
     app_id: str
     is_guarded: bool
-    # Where each topic ended before the batch; None: nothing to compare with.
-    starts: dict[str, dict[str, int]] | None
-    is_repeated: bool
+    # What an earlier attempt has written, to be left out. Then all rows of a source are in one
+    # task: two would both take the same mark for their own.
+    there: Marks = field(default_factory=Marks)
+    # The id of each source topic's log, where it is known.
+    log_ids: Mapping[str, str] = field(default_factory=dict)
+    # Why a row may not be written to the topic it names; None: it may.
+    refuse: Callable[[str], str | None] | None = None
 
     def __call__(self, batches: "Iterator[pyarrow.RecordBatch]") -> "Iterator[pyarrow.RecordBatch]":
         """Write all rows, then give the one row about it."""
@@ -55,15 +64,22 @@ class TopicWriter:
 
         task = _Task(self)
         try:
-            task.write(batches)
+            first = next((batch for batch in batches if batch.num_rows), None)
+            rows = batches if first is None else chain([first], batches)
+            if self.is_guarded and is_repeated(first):
+                task.pass_over(rows)
+            else:
+                task.write(rows)
         except KafkaException as error:
             task.fail(error.args[0].str(), is_retriable=_can_pass(error.args[0]))
         except HeadraceError as error:
             task.fail(str(error), is_retriable=getattr(error, "is_retriable", False))
+        topics = pyarrow.array([sorted(task.topics)], pyarrow.list_(pyarrow.string()))
         yield pyarrow.RecordBatch.from_pydict(
             {
                 "written": pyarrow.array([task.written], pyarrow.int64()),
                 "left_out": pyarrow.array([task.left_out], pyarrow.int64()),
+                "topics": topics,
                 "error": pyarrow.array([task.error], pyarrow.string()),
                 "is_retriable": pyarrow.array([task.is_retriable], pyarrow.bool_()),
             }
@@ -73,9 +89,8 @@ class TopicWriter:
 class _Task:
     def __init__(self, plan: TopicWriter) -> None:
         self._plan = plan
-        self._taken = dict[str, Taken]()
-        self._is_comparing = plan.starts is not None and (plan.is_repeated or _is_retried())
         self.written = self.left_out = 0
+        self.topics = set[str]()
         self.error: str | None = None
         self.is_retriable = False
         self._producer: Any = None
@@ -86,13 +101,21 @@ class _Task:
             self.error = sentence
             self.is_retriable = is_retriable
 
+    def pass_over(self, batches: "Iterator[pyarrow.RecordBatch]") -> None:
+        """Write nothing. The rows are asked for all the same: what made the first try fail may
+        be in them, and is then what the user has to hear of."""
+        for _ in batches:
+            pass
+        self.fail("Spark lost a task while it wrote, so the batch is repeated", is_retriable=True)
+
     def write(self, batches: "Iterator[pyarrow.RecordBatch]") -> None:
         """Send every row and wait until each has its answer."""
         self._producer = self._connect()
         for batch in batches:
             self._send(batch)
             if self.error:
-                self._producer.purge()
+                # What is under way is waited for: the next attempt has to find it on the topic.
+                self._producer.purge(in_flight=False)
                 break
         if waiting := self._producer.flush():
             self.fail(f"{waiting} records were not acknowledged")
@@ -133,14 +156,20 @@ class _Task:
         for number, (topic, key, value, partition, time_ms, headers, *source) in enumerate(rows):
             if number % _POLL_EVERY == 0:
                 self._producer.poll(0)
-                if self.error:
-                    return
-            if self._is_comparing and self._is_taken(topic, source):
-                self.left_out += 1
-                continue
-            pairs = [(header["key"], header["value"]) for header in headers or ()]
-            if self._plan.is_guarded:
-                pairs.append((SOURCE_HEADER, _mark(self._plan.app_id, source)))
+            if topic not in self.topics:
+                self._check(topic)
+            if self.error:
+                return
+            pairs: Headers = [(header["key"], header["value"]) for header in headers or ()]
+            # A row that was made from no record, as an outer join gives, cannot be known again.
+            if self._plan.is_guarded and source[0] is not None:
+                place = Source(*source)
+                log_id = self._plan.log_ids.get(place.topic, "")
+                digest = digest_of(log_id, topic, partition, key, value, time_ms, pairs)
+                if self._plan.there.take(place, digest):
+                    self.left_out += 1
+                    continue
+                pairs.append((SOURCE_HEADER, mark_of(self._plan.app_id, place, digest)))
             self._produce(
                 topic,
                 value,
@@ -151,20 +180,27 @@ class _Task:
                 pairs,
             )
 
+    def _check(self, topic: str | None) -> None:
+        """See that a topic may be written, when a row first names it."""
+        if topic is None:
+            self.fail("a row names no topic: its column topic is null")
+            return
+        if self._plan.refuse is not None and (reason := self._plan.refuse(topic)):
+            self.fail(reason)
+            return
+        self.topics.add(topic)
+
     def _produce(
         self,
-        topic: str | None,
+        topic: str,
         value: bytes | None,
         key: bytes | None,
         partition: int,
         time_ms: int,
-        headers: list[tuple[str, bytes | None]],
+        headers: Headers,
     ) -> None:
         from confluent_kafka import KafkaException
 
-        if topic is None:
-            self.fail("a row names no topic: its column topic is null")
-            return
         while not self.error:
             try:
                 self._producer.produce(
@@ -186,89 +222,11 @@ class _Task:
             sentence = _sentence(error, message.topic(), message.partition(), size)
             self.fail(sentence, is_retriable=_can_pass(error))
 
-    def _is_taken(self, topic: str, source: list[Any]) -> bool:
-        if topic not in self._taken:
-            starts = (self._plan.starts or {}).get(topic, {})
-            self._taken[topic] = read_taken(self._plan.bus, topic, starts, self._plan.app_id)
-        source_topic, partition, offset = source
-        offsets = self._taken[topic].get((source_topic, partition))
-        if not offsets or not offsets[offset]:
-            return False
-        offsets[offset] -= 1
-        return True
-
-
-def read_taken(bus: Bus, topic: str, starts: dict[str, int], app_id: str) -> Taken:
-    """Which source records an app has written to a topic since it ended at `starts`."""
-    from confluent_kafka import Consumer, KafkaException, TopicPartition
-
-    from headrace.pipelines.topic_positions import BusSilentError, TopicPositions
-
-    positions = TopicPositions(bus)
-    ends = positions.ends(positions.partitions([topic]))
-    left = {number: end for (_, number), end in ends.items() if starts.get(str(number), 0) < end}
-    taken = Taken()
-    if not left:
-        return taken
-    consumer: Any = Consumer(
-        bus.client_config(
-            {
-                "group.id": "headrace-topic-sink",  # librdkafka wants one; nothing is committed
-                "enable.auto.commit": False,
-                "auto.offset.reset": "earliest",
-                "enable.partition.eof": True,
-            }
-        )
-    )
-    try:
-        consumer.assign([TopicPartition(topic, each, starts.get(str(each), 0)) for each in left])
-        heard_at = time.monotonic()
-        while left:
-            messages = consumer.consume(_READ_AT_ONCE, _READ_PAUSE_S)
-            if messages:
-                heard_at = time.monotonic()
-            elif time.monotonic() - heard_at > _READ_TIMEOUT_S:
-                raise BusSilentError(f"{bus.bootstrap} did not give back what is on topic {topic}")
-            for message in messages:
-                error = message.error()
-                if error is None:
-                    _take(taken, message, app_id)
-                    if message.offset() + 1 >= left.get(message.partition(), 0):
-                        left.pop(message.partition(), None)
-                elif error.code() == error._PARTITION_EOF:
-                    left.pop(message.partition(), None)
-                else:
-                    raise KafkaException(error)
-    finally:
-        consumer.close()
-    return taken
-
-
-def _take(taken: Taken, message: Any, app_id: str) -> None:
-    for name, value in message.headers() or ():
-        if name != SOURCE_HEADER or value is None:
-            continue
-        words = value.decode(errors="replace").split("/")
-        if len(words) == 4 and words[0] == app_id:
-            taken.setdefault((words[1], int(words[2])), Counter())[int(words[3])] += 1
-
 
 def _can_pass(error: Any) -> bool:
     from headrace.pipelines.topic_positions import is_of_the_moment
 
     return is_of_the_moment(error) or error.code() == error._MSG_TIMED_OUT
-
-
-def _mark(app_id: str, source: list[Any]) -> bytes:
-    topic, partition, offset = source
-    return f"{app_id}/{topic}/{partition}/{offset}".encode()
-
-
-def _is_retried() -> bool:
-    from pyspark import TaskContext
-
-    context = TaskContext.get()
-    return context is not None and context.attemptNumber() > 0
 
 
 def _sentence(error: Any, topic: str, partition: int, size_bytes: int) -> str:

@@ -243,6 +243,18 @@ _CHECKPOINT = (
     ),
 )
 
+_UNREADABLE = (
+    _rule(
+        r"Record at topic (?P<topic>\S+) partition (?P<partition>\d+) offset (?P<offset>\d+) has "
+        r"timestamp value (?P<time>-?\d+) that overflows",
+        SourceError,
+        "partition {partition} of {topic} has a record at offset {offset} with the timestamp "
+        "{time} ms, more than Spark can count, and Spark does not pass it by; begin behind it "
+        "(--from, or a condition on `offset` in SQL); the topic's message.timestamp.after.max.ms "
+        "keeps such records out",
+    ),
+)
+
 _SPARK = (
     _rule(
         r"OutOfMemoryError: (?P<reason>.*)|GC overhead limit exceeded",
@@ -340,6 +352,7 @@ LOG_ON_CUT = _rule(
 
 RULES: tuple[Rule, ...] = (
     *_EXPIRED,
+    *_UNREADABLE,
     *_LOGGING_ON,
     *_SINKS,
     *_BROKER,

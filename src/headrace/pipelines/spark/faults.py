@@ -6,6 +6,7 @@ is lost and nothing of it is shown.
 
 import re
 import traceback
+from dataclasses import dataclass
 from pathlib import Path
 
 from headrace import errors
@@ -32,17 +33,42 @@ _PY4J_CALL = re.compile(r"^An error occurred while calling \S+\n: ")
 _JAVA_CLASS = re.compile(r"^(?:Caused by: )?(?:[a-z][\w$]*\.)+(?P<name>[A-Z][\w$.]*)(?:: )?")
 _CONNECTION_LINE = re.compile(r"WARN NetworkClient: .*Connection to node.*")
 _JAVA_IS_GONE = (ConnectionError, EOFError)
+_NO_ANSWER = "Java can no longer be asked"
 _JAVA_NETWORK = re.compile(
+    rf"{_NO_ANSWER}|"
     r"Answer from Java side is empty|Error while sending or receiving|"
     r"An error occurred while trying to connect to the Java server|JAVA_GATEWAY_EXITED|"
-    r"Cannot call methods on a stopped SparkContext|"
+    r"Cannot call methods on a stopped SparkContext|cancelled because SparkContext was shut down|"
     # What py4j makes of no answer at all: the name of the call, or of the first package.
     r"^An error occurred while calling \S+\s*$|^\w+ does not exist in the JVM$"
 )
 
 
+@dataclass(frozen=True, slots=True)
+class Failure:
+    """What ended a batch or a query, with nothing in it that Java would have to be asked for."""
+
+    sentence: PipelineError
+    # Raised by this package rather than by Spark.
+    is_own: bool
+    # Whether the same thing, tried again, may well succeed.
+    is_retriable: bool
+
+
+def failure_of(error: BaseException, log_file: Path | None) -> Failure:
+    """Put a failure into words now: what Spark raises is only a name for something in Java."""
+    return Failure(
+        sentence_of(error, log_file),
+        is_own=isinstance(error, HeadraceError),
+        is_retriable=getattr(error, "is_retriable", False) or is_retriable(error),
+    )
+
+
 def sentence_of(error: BaseException, log_file: Path | None) -> PipelineError:
-    """Return an error whose text is one sentence; the whole of `error` goes to `log_file`."""
+    """Return an error whose text is one sentence; the whole of `error` goes to `log_file`.
+
+    Ask while Java lives: afterwards the text of what it raised cannot be had any more.
+    """
     if isinstance(error, PipelineError):
         return error
     if isinstance(error, HeadraceError):
@@ -50,9 +76,7 @@ def sentence_of(error: BaseException, log_file: Path | None) -> PipelineError:
     text = _text_of(error)
     if log_file:
         _write_down(error, text, log_file)
-    found = _explain(error, text, log_file)
-    found.__cause__ = error
-    return found
+    return _explain(error, text, log_file)
 
 
 def is_retriable(error: BaseException) -> bool:
@@ -131,7 +155,7 @@ def _is_java_gone(error: BaseException, text: str) -> bool:
 
 def _text_of(error: BaseException) -> str:
     """All Java says: the message, and the message of each cause."""
-    parts = [str(error)]
+    parts = [_own_text(error)]
     java = getattr(error, "_origin", None) or getattr(error, "java_exception", None)
     try:
         while java is not None and len(parts) < _MAX_CAUSES:
@@ -140,6 +164,13 @@ def _text_of(error: BaseException) -> str:
     except Exception:  # py4j's many, when Java has died meanwhile: what is here must do
         pass
     return "\n".join(parts)
+
+
+def _own_text(error: BaseException) -> str:
+    try:
+        return str(error)
+    except Exception:  # pyspark asks Java for it, and py4j has many ways to say that it is gone
+        return f"{type(error).__name__}: {_NO_ANSWER}"
 
 
 def _python_line(text: str) -> str:

@@ -5,9 +5,9 @@ from importlib import metadata
 from pathlib import Path
 
 from headrace.errors import SparkError
+from headrace.errors.installing import how_to_install
 from headrace.pipelines.spark.jars import LIST_VARIABLE, SPARK_VERSION
 
-INSTALL = "pip install 'headrace[spark]'"
 # What Spark 4.2's documentation names. Others may work and are not refused.
 JAVA_VERSIONS = (17, 21, 25)
 
@@ -20,10 +20,14 @@ def check_pyspark(list_file: Path | None = None) -> str:
     try:
         version = metadata.version("pyspark")
     except metadata.PackageNotFoundError as error:
-        raise SparkError(f"pipelines run on Spark, and pyspark is missing: {INSTALL}") from error
+        raise SparkError(f"pipelines run on Spark, and pyspark is missing: {_how()}") from error
     if version != SPARK_VERSION and not (list_file or os.environ.get(LIST_VARIABLE)):
         raise SparkError(
             f"pyspark {version} is installed and the pinned jars are for {SPARK_VERSION}: "
-            f"{INSTALL}, or name the jars for {version} in a list of your own with {LIST_VARIABLE}"
+            f"{_how()}; or name the jars for {version} in a list of your own with {LIST_VARIABLE}"
         )
     return version
+
+
+def _how() -> str:
+    return how_to_install("spark")

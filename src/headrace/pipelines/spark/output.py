@@ -15,7 +15,7 @@ from typing import TYPE_CHECKING, Any, BinaryIO
 
 import platformdirs
 
-from headrace.errors import SparkError
+from headrace.errors import InvalidConfigError, SparkError
 
 if TYPE_CHECKING:
     from pyspark import SparkConf
@@ -23,6 +23,7 @@ if TYPE_CHECKING:
 # Begins the part of a log that belongs to the newest Java process.
 START_MARK = "--- headrace starts Spark's Java ---"
 
+_ARGUMENTS = "PYSPARK_SUBMIT_ARGS"
 _LOG4J_FILE = Path(__file__).with_name("log4j2.properties")
 STOP_TIMEOUT_S = 30
 
@@ -43,18 +44,60 @@ def launch_java(conf: "SparkConf", log_file: Path, environment: Mapping[str, str
 
     It is a session of its own, so that a signal to our process group reaches only us and we end
     the batch in order. It ends with us in any case: its standard input is a pipe from us.
+
+    Settings go by a file that only we can read: pyspark would put them on two command lines, which
+    everybody on the machine can see, and some are passwords. Java has read it when this returns.
     """
     from pyspark.java_gateway import launch_gateway
 
-    with _appending(log_file) as file, _environment(environment):
+    with (
+        _appending(log_file) as file,
+        _in_memory(conf) as settings,
+        _environment({**environment, _ARGUMENTS: _arguments(settings)}),
+    ):
         file.write(f"{START_MARK}\n".encode())
         file.flush()
         options: dict[str, object] = {
             "stdout": file,
             "stderr": subprocess.STDOUT,
             "start_new_session": True,
+            "pass_fds": (settings,),
         }
-        return launch_gateway(conf, options)  # type: ignore[no-untyped-call]
+        return launch_gateway(None, options)  # type: ignore[no-untyped-call]
+
+
+@contextmanager
+def _in_memory(conf: "SparkConf") -> Iterator[int]:
+    """A file without a name: it is gone with the last process that has it, however that ends."""
+    lines = [f"{_escaped(name, name)}={_escaped(value, name)}\n" for name, value in conf.getAll()]
+    with os.fdopen(os.memfd_create("headrace-spark-settings"), "wb") as file:
+        file.write("".join(lines).encode("ascii"))
+        file.flush()
+        yield file.fileno()
+
+
+def _escaped(text: str, name: str) -> str:
+    """As a file of Java's properties has it: whatever is not plain, by its number."""
+    try:
+        units = text.encode("utf-16-be")
+    except UnicodeEncodeError:
+        # Without the value, which may be a password, and without the cause, which has it too.
+        shown = name.encode("utf-8", "backslashreplace").decode("utf-8")
+        wanted = f"Spark's setting {shown}: write its name and value in UTF-8"
+        raise InvalidConfigError(name, text, wanted) from None
+    codes = [int.from_bytes(units[at : at + 2], "big") for at in range(0, len(units), 2)]
+    return "".join(chr(code) if _is_plain(chr(code)) else f"\\u{code:04x}" for code in codes)
+
+
+def _is_plain(letter: str) -> bool:
+    return letter.isascii() and (letter.isalnum() or letter in "._-/,;$(){}[]*@+")
+
+
+def _arguments(settings: int) -> str:
+    # Spark's launcher reads the file and then Spark does: each opens it anew, from its beginning.
+    # Spark's own defaults are read beside a file only if one asks for it.
+    ours = f"--properties-file /proc/self/fd/{settings} --load-spark-defaults"
+    return f"{ours} {os.environ.get(_ARGUMENTS, 'pyspark-shell')}"
 
 
 def _appending(log_file: Path) -> BinaryIO:

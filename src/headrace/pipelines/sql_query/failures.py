@@ -15,6 +15,13 @@ _QUOTED = re.compile(r"`((?:[^`]|``)*)`")
 # pyspark logs each complaint about a query as a page of JSON on stderr, besides raising it.
 _LOUD_LOGGERS = ("SQLQueryContextLogger", "DataFrameQueryContextLogger")
 
+# What Kafka allows in a topic's name.
+_TOPIC_NAME = re.compile(r"[a-zA-Z0-9._-]+")
+# What Spark reads as files when it stands before a path: parquet.`/a`.
+_FILE_FORMATS = frozenset({"avro", "binaryfile", "csv", "delta", "json", "orc", "parquet", "text"})
+# Where Spark's own functions are; no catalog has tables there.
+_BUILT_IN = ["system", "builtin"]
+
 NOT_FOUND = "TABLE_OR_VIEW_NOT_FOUND"
 TOO_MANY_PARTS = "REQUIRES_SINGLE_PART_NAMESPACE"
 
@@ -45,10 +52,50 @@ def sentence_of(error: "PySparkException") -> str:
     else:
         stripped = _STATE.sub("", _CONDITION.sub("", text)).strip()
         sentence = (stripped.splitlines() or [condition])[0].rstrip(".")
-    place = _PLACE.search(text)
+    place = place_of(error)
     if place is None or _PLACE.search(sentence):
         return sentence
-    return f"{sentence} (line {place[1]}, column {int(place[2]) + 1})"
+    return f"{sentence} (line {place[0]}, column {place[1]})"
+
+
+def place_of(error: "PySparkException") -> tuple[int, int] | None:
+    """The line and the column it complains of, both from 1."""
+    place = _PLACE.search(str(error))
+    return (int(place[1]), int(place[2]) + 1) if place else None
+
+
+def never_a_topic(name: list[str]) -> str | None:
+    """The sentence for a name that no topic can have; None for one that a topic may have."""
+    word = ".".join(name)
+    if is_built_in(name):
+        return f"there is no function {word}, and no table; a topic of this name needs backticks"
+    if _TOPIC_NAME.fullmatch(word):
+        return None
+    if is_file(name):
+        return files_of(name)
+    return (
+        f"there is no table {word}, and no topic can have this name: only letters, digits, '.', "
+        "'_' and '-'; files are named with their format, as in parquet.`/path`"
+    )
+
+
+def is_built_in(name: list[str]) -> bool:
+    """Whether it names what Spark itself brings."""
+    return [each.lower() for each in name[:-1]] == _BUILT_IN
+
+
+def is_file(name: list[str]) -> bool:
+    """Whether it names files by their format."""
+    return len(name) > 1 and name[0].lower() in _FILE_FORMATS
+
+
+def files_of(name: list[str]) -> str:
+    """The sentence for files where Spark looks for tables alone."""
+    word = f"{name[0]}.`{'.'.join(name[1:])}`"
+    return (
+        f"{word} names files, not a table: only a query reads them, such as "
+        f"describe query select * from {word}"
+    )
 
 
 def names_in(quoted: str) -> list[str]:

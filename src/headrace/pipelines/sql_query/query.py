@@ -18,11 +18,20 @@ from headrace.pipelines.sql_query.bounds import EVERYTHING, Boxes, bounds_of
 from headrace.pipelines.sql_query.failures import (
     NOT_FOUND,
     TOO_MANY_PARTS,
+    files_of,
     hush,
+    is_built_in,
+    is_file,
     names_in,
+    never_a_topic,
     sentence_of,
 )
 from headrace.pipelines.sql_query.narrowing import UPPER_MARGIN_MS, narrow
+from headrace.pipelines.sql_query.statements import (
+    called_java,
+    forget_java_calls,
+    refuse_statements,
+)
 from headrace.pipelines.topic_positions import TopicPositions, missing_topic
 from headrace.pipelines.topic_sample import take_sample
 from headrace.pipelines.topic_view import Shape, as_table, find_shape, needs_sample
@@ -30,9 +39,6 @@ from headrace.pipelines.topic_view import Shape, as_table, find_shape, needs_sam
 if TYPE_CHECKING:
     from pyspark.sql import DataFrame, SparkSession
 
-_LOGICAL = "org.apache.spark.sql.catalyst.plans.logical"
-# Statements change something or nothing that is asked for; these only tell.
-_TELLING = ("Describe", "Show", "Explain")
 # SQL has a clause OFFSET, and WHERE may be an alias: `from t where offset in (1)` is both at once.
 _SWALLOWED = re.compile(r"SubqueryAlias where$", re.M)
 
@@ -85,7 +91,12 @@ class TopicQuery:
         Without `is_bounded` the topics are read whole; the rows are the same.
         """
         self._session = self._spark.newSession()  # for its views alone
-        self._refuse_statements(query)
+        if _SWALLOWED.search(refuse_statements(self._session, query)):
+            raise PipelineDefinitionError(
+                "'where' was read as another name for the table: the condition is missing, or "
+                "begins with offset, which then needs backticks (where `offset` in …)"
+            )
+        forget_java_calls(self._session)
         reads = dict[str, TopicRead]()
         frame = self._resolve(query, reads)
         bounds = bounds_of(_optimised(frame)) if is_bounded and reads else {}
@@ -113,7 +124,7 @@ class TopicQuery:
             except AnalysisException as error:
                 name = _missing_table(error)
                 if name is None:
-                    raise PipelineDefinitionError(sentence_of(error)) from error
+                    raise PipelineDefinitionError(_refusal(error)) from error
                 read = self._find(name, query)
                 if read.topic in reads:  # shown already, so it is not the view that is missing
                     raise PipelineDefinitionError(sentence_of(error)) from error
@@ -121,9 +132,13 @@ class TopicQuery:
             self._show(read)
 
     def _find(self, name: list[str], query: str) -> TopicRead:
+        if sentence := never_a_topic(name):
+            raise PipelineDefinitionError(sentence)
         known = self._positions.topics()
         word = ".".join(name)
         same = [topic for topic in known if topic.lower() == word.lower()]
+        if not same and is_file(name):
+            raise PipelineDefinitionError(files_of(name))
         if not same:
             raise SourceError(missing_topic(word, known, self._bus.bootstrap))
         topic = word if word in same else same[0]
@@ -157,30 +172,6 @@ class TopicQuery:
             )
         return narrow(self._positions, read.whole, boxes, has_broker_times=has_broker_times)
 
-    def _refuse_statements(self, query: str) -> None:
-        from py4j.java_gateway import is_instance_of
-        from pyspark import SparkContext
-        from pyspark.errors import AnalysisException
-
-        try:
-            plan = self._session._jsparkSession.sessionState().sqlParser().parsePlan(query)
-        except AnalysisException as error:  # a ParseException is one, too
-            raise PipelineDefinitionError(sentence_of(error)) from error
-        if _SWALLOWED.search(plan.toString()):
-            raise PipelineDefinitionError(
-                "'where' was read as another name for the table: the condition is missing, or "
-                "begins with offset, which then needs backticks (where `offset` in …)"
-            )
-        kind = str(plan.getClass().getSimpleName())
-        is_statement = any(
-            is_instance_of(SparkContext._gateway, plan, f"{_LOGICAL}.{each}")
-            for each in ("Command", "ParsedStatement")
-        )
-        if is_statement and not kind.startswith(_TELLING):
-            raise PipelineDefinitionError(
-                "only queries can be asked (select, with, describe); a topic is not changed by SQL"
-            )
-
 
 def _optimised(frame: "DataFrame") -> Any:
     return frame._jdf.queryExecution().optimizedPlan()
@@ -198,10 +189,18 @@ def _is_covered(now: Mapping[str, Boxes], before: Mapping[str, Boxes]) -> bool:
     )
 
 
+def _refusal(error: Any) -> str:
+    parameters = error.getMessageParameters() or {}
+    routine = parameters.get("routineName") or parameters.get("identifier", "")
+    return called_java(routine) or sentence_of(error)
+
+
 def _missing_table(error: Any) -> list[str] | None:
     parameters = error.getMessageParameters() or {}
     if error.getCondition() == NOT_FOUND:
         return names_in(parameters["relationName"])
     if error.getCondition() == TOO_MANY_PARTS:
-        return names_in(parameters["identifier"])
+        name = names_in(parameters["identifier"])
+        is_java = is_built_in(name) and called_java(name[-1])  # a function, not a table
+        return None if is_java else name
     return None

@@ -4,7 +4,12 @@ from pathlib import Path
 from typing import TYPE_CHECKING
 
 from headrace.pipelines.bus import Bus
-from headrace.pipelines.definition import RECORD_SCHEMA, Run
+from headrace.pipelines.decoders.raw import Raw
+from headrace.pipelines.definition import RECORD_SCHEMA, OpenSink, Pipeline, Run
+from headrace.pipelines.running.batch import BatchWriter
+from headrace.pipelines.shipped import archive
+from headrace.pipelines.source import TopicSource
+from headrace.pipelines.spans import Batch, Log, Spans
 
 if TYPE_CHECKING:
     from pyspark.sql import DataFrame, SparkSession
@@ -25,6 +30,39 @@ def records(spark: "SparkSession", first: int, last: int, *, hours: int = 2) -> 
         "0 timestampType",
         f"cast(null as {RECORD_SCHEMA.partition('headers ')[2]}) headers",
     )
+
+
+def batch_of(number: int, first: int, last: int) -> Batch:
+    """Batch `number`, of the records first to last as `records` deals them out."""
+    ranges = {Log("t", partition, "t-id"): (first, last) for partition in range(2) if first < last}
+    return Batch(number, Spans.of(ranges))
+
+
+def write(sink: OpenSink, rows: "DataFrame", batch: Batch | int) -> bool:
+    """Give a sink a batch unless it has it; a number stands for a batch of which no more is known.
+
+    What a run does beyond this, with a batch of which the sink has a part, `writer_to` does.
+    """
+    if isinstance(batch, int):
+        batch = Batch(batch)
+    return sink.written().left_of(batch) is not None and sink.write(rows, batch)
+
+
+def writer_to(spark: "SparkSession", sink: OpenSink) -> BatchWriter:
+    """What gives a run's batches to its sinks."""
+    pipeline = Pipeline(
+        name="p",
+        summary="a test",
+        source=TopicSource(topics=("t",)),
+        decoder=Raw(),
+        sinks=(),
+        transform=archive.transform,
+    )
+    writer = BatchWriter(
+        pipeline, run_of(spark, "a"), dead_letter_topic="dead", is_stop_asked=lambda: False
+    )
+    writer.begin([sink])
+    return writer
 
 
 def run_of(spark: "SparkSession", app_id: str, checkpoint: Path | None = None) -> Run:

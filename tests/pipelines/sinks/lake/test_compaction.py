@@ -5,12 +5,13 @@ from typing import TYPE_CHECKING
 
 import pyarrow.parquet
 import pytest
-from tests.pipelines.sinks.lake.lakes import data_files, offsets_in, records, run_of
+from tests.pipelines.sinks.lake.lakes import data_files, offsets_in, records, run_of, write
 
 from headrace.errors import SinkError
+from headrace.pipelines.definition import OpenSink
+from headrace.pipelines.hadoop_files import HadoopFiles
 from headrace.pipelines.sinks.lake import LakeSink, compact, read_lake
 from headrace.pipelines.sinks.lake import compaction as compaction_module
-from headrace.pipelines.sinks.lake.files import HadoopFiles
 
 if TYPE_CHECKING:
     from pyspark.sql import SparkSession
@@ -28,7 +29,7 @@ def written(spark: "SparkSession", tmp_path_factory: pytest.TempPathFactory) -> 
     path = tmp_path_factory.mktemp("written")
     sink = LakeSink(str(path)).open(run_of(spark, "a"))
     for batch in range(3):
-        sink.write(records(spark, batch * 4, batch * 4 + 4, hours=1), batch)
+        write(sink, records(spark, batch * 4, batch * 4 + 4, hours=1), batch)
     return path
 
 
@@ -66,7 +67,7 @@ def test_a_crash_while_compacting_keeps_each_row_once(
         with pytest.raises(Crash):
             _compact_between_batches(sink, spark)
 
-    LakeSink(str(lake)).open(run_of(spark, "a")).write(records(spark, 12, 16, hours=1), 51)
+    write(LakeSink(str(lake)).open(run_of(spark, "a")), records(spark, 12, 16, hours=1), 51)
 
     assert offsets_in(lake) == [*range(16), *range(100, 104)]
     assert not (lake / "_headrace/compacting").exists()
@@ -114,9 +115,9 @@ def test_files_that_a_note_still_speaks_of_are_left_alone(
     assert offsets_in(lake) == list(range(12))
 
 
-def _compact_between_batches(sink: object, spark: "SparkSession") -> None:
-    sink.write(records(spark, 100, 104, hours=1), 50)  # type: ignore[attr-defined]
-    sink.between_batches()  # type: ignore[attr-defined]
+def _compact_between_batches(sink: OpenSink, spark: "SparkSession") -> None:
+    write(sink, records(spark, 100, 104, hours=1), 50)
+    sink.between_batches()
 
 
 def _crash_while_compacting(patch: pytest.MonkeyPatch, step: str) -> None:

@@ -3,10 +3,11 @@ from pathlib import Path
 from typing import TYPE_CHECKING
 
 import pytest
-from tests.pipelines.sinks.lake.lakes import records, run_of
+from tests.pipelines.sinks.lake.lakes import records, run_of, write
 
 from headrace.pipelines.sinks.lake import LakeSink, compact, read_lake
-from headrace.pipelines.sinks.lake.delta import last_version, optimize
+from headrace.pipelines.sinks.lake.delta import optimize
+from headrace.pipelines.spans import Written
 
 if TYPE_CHECKING:
     from pyspark.sql import SparkSession
@@ -18,27 +19,24 @@ def test_a_delta_lake_has_each_batch_once(spark: "SparkSession", tmp_path: Path)
     place = str(tmp_path / "a lake")
     sink = LakeSink(place, "delta")
     opened = sink.open(run_of(spark, "a"))
-    assert opened.write(records(spark, 0, 4), 7)
+    assert write(opened, records(spark, 0, 4), 7)
 
-    assert not opened.write(records(spark, 0, 4), 7)
-    assert not sink.open(run_of(spark, "a")).write(records(spark, 0, 4), 7)
+    assert not write(opened, records(spark, 0, 4), 7)
+    assert not write(sink.open(run_of(spark, "a")), records(spark, 0, 4), 7)
     assert offsets_of(spark, place) == [0, 1, 2, 3]
 
 
 @pytest.mark.slow
-def test_delta_itself_stops_who_does_not_ask_and_merges_small_files(
+def test_apps_share_a_delta_table_and_small_files_are_merged(
     spark: "SparkSession", tmp_path: Path
 ) -> None:
     place = str(tmp_path)
     sink = LakeSink(place, "delta")
     opened = sink.open(run_of(spark, "a"))
-    opened.write(records(spark, 0, 4), 0)
-    opened.write(records(spark, 4, 8), 1)
-    assert sink.open(run_of(spark, "b")).write(records(spark, 8, 12), 0)
-    assert last_version(spark, place, "a") == 1
-
-    opened._last_batch = -1  # type: ignore[attr-defined]
-    opened.write(records(spark, 4, 8), 1)
+    write(opened, records(spark, 0, 4), 0)
+    write(opened, records(spark, 4, 8), 1)
+    assert write(sink.open(run_of(spark, "b")), records(spark, 8, 12), 0)
+    assert opened.written() == Written(1)
 
     assert offsets_of(spark, place) == list(range(12))
     rows = read_lake(spark, place)

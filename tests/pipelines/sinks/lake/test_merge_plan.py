@@ -1,4 +1,4 @@
-from headrace.pipelines.sinks.lake.files import Entry
+from headrace.pipelines.hadoop_files import Entry
 from headrace.pipelines.sinks.lake.merge_plan import (
     MIB,
     TARGET_BYTES,

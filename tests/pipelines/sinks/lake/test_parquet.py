@@ -5,11 +5,19 @@ from pathlib import Path
 from typing import TYPE_CHECKING
 
 import pytest
-from tests.pipelines.sinks.lake.lakes import data_files, offsets_in, records, run_of
+from tests.pipelines.sinks.lake.lakes import (
+    batch_of,
+    data_files,
+    offsets_in,
+    records,
+    run_of,
+    write,
+)
 
 from headrace.errors import SinkError
+from headrace.pipelines.hadoop_files import HadoopFiles
 from headrace.pipelines.sinks.lake import LakeSink, read_lake
-from headrace.pipelines.sinks.lake.files import HadoopFiles
+from headrace.pipelines.spans import Spans, Written
 
 if TYPE_CHECKING:
     from pyspark.sql import SparkSession
@@ -64,23 +72,26 @@ STEPS = [
 
 def test_a_crash_at_any_step_leaves_each_row_once(spark: "SparkSession", tmp_path: Path) -> None:
     lake, sink = tmp_path / "lake", LakeSink(str(tmp_path / "lake"))
-    sink.open(run_of(spark, "a")).write(records(spark, 0, 4), 0)
-    for batch, (step, method, when, is_after) in enumerate(STEPS, 1):
-        rows = records(spark, batch * 4, batch * 4 + 4)
+    write(sink.open(run_of(spark, "a")), records(spark, 0, 4), batch_of(0, 0, 4))
+    for number, (step, method, when, is_after) in enumerate(STEPS, 1):
+        rows = records(spark, number * 4, number * 4 + 4)
+        batch = batch_of(number, number * 4, number * 4 + 4)
         opened = sink.open(run_of(spark, "a"))
         with pytest.MonkeyPatch.context() as patch:
             crash_at(patch, method, when, is_after=is_after)
             with pytest.raises(Crash):
-                opened.write(rows, batch)
+                write(opened, rows, batch)
         # A task of the dead attempt that has not heard of it yet.
         if late := next(lake.glob("_headrace/staging/a/*/date=*/hour=*"), None):
             (late / "part-99999-late.parquet").write_bytes(b"half a fi")
 
-        sink.open(run_of(spark, "a")).write(rows, batch)
+        write(sink.open(run_of(spark, "a")), rows, batch)
 
-        assert offsets_in(lake) == list(range(batch * 4 + 4)), step
-        notes = [each.name for each in lake.glob("_headrace/commits/a/batch*")]
-        assert notes == [f"batch-{batch:019}.done"], step
+        assert offsets_in(lake) == list(range(number * 4 + 4)), step
+        (note,) = lake.glob("_headrace/commits/a/batch*")
+        noted = Written.from_json(json.dumps(json.loads(note.read_text())["written"]))
+        assert note.suffix == ".done", step
+        assert noted == Written(number, batch_of(0, 0, number * 4 + 4).holds or Spans()), step
         assert not list(lake.glob("_headrace/staging/a/*")), step
 
 
@@ -91,19 +102,19 @@ def test_a_write_that_failed_is_made_good_by_the_next_without_opening_again(
     with pytest.MonkeyPatch.context() as patch:
         crash_at(patch, "rename", is_second_move, is_after=False)
         with pytest.raises(Crash):
-            sink.write(records(spark, 0, 4), 0)
+            write(sink, records(spark, 0, 4), 0)
 
-    assert not sink.write(records(spark, 0, 4), 0)
+    assert not write(sink, records(spark, 0, 4), 0)
     assert offsets_in(tmp_path) == [0, 1, 2, 3]
 
 
 def test_a_repeated_batch_changes_nothing(spark: "SparkSession", tmp_path: Path) -> None:
     sink = LakeSink(str(tmp_path)).open(run_of(spark, "a"))
 
-    assert sink.write(records(spark, 0, 4), 0)
+    assert write(sink, records(spark, 0, 4), 0)
     before = data_files(tmp_path)
-    assert not sink.write(records(spark, 0, 4), 0)
-    assert not LakeSink(str(tmp_path)).open(run_of(spark, "a")).write(records(spark, 0, 4), 0)
+    assert not write(sink, records(spark, 0, 4), 0)
+    assert not write(LakeSink(str(tmp_path)).open(run_of(spark, "a")), records(spark, 0, 4), 0)
 
     assert data_files(tmp_path) == before
 
@@ -116,11 +127,11 @@ def test_two_apps_share_a_lake_and_their_batch_numbers_do_not_meet(
     with pytest.MonkeyPatch.context() as patch:
         crash_at(patch, "rename", is_second_move, is_after=False)
         with pytest.raises(Crash):
-            one.write(records(spark, 0, 4), 0)
+            write(one, records(spark, 0, 4), 0)
 
     # The other is at work while the first is between its note and its moves.
     other = sink.open(run_of(spark, "b"))
-    assert other.write(records(spark, 4, 8), 0)
+    assert write(other, records(spark, 4, 8), 0)
     assert list(tmp_path.glob("_headrace/staging/a/*/date=*"))
     sink.open(run_of(spark, "a"))
 
@@ -153,7 +164,7 @@ def test_a_note_of_one_who_will_not_come_back_is_finished_by_the_next(
     with pytest.MonkeyPatch.context() as patch:
         crash_at(patch, "rename", is_second_move, is_after=False)
         with pytest.raises(Crash):
-            sink.open(run_of(spark, "a")).write(records(spark, 0, 4), 0)
+            write(sink.open(run_of(spark, "a")), records(spark, 0, 4), 0)
     (note,) = tmp_path.glob("_headrace/commits/a/batch-*.json")
     os.utime(note, (0, 0))
 
@@ -165,7 +176,7 @@ def test_a_note_of_one_who_will_not_come_back_is_finished_by_the_next(
 def test_rows_lie_in_the_hour_of_their_time_in_utc(spark: "SparkSession", tmp_path: Path) -> None:
     spark.conf.set("spark.sql.session.timeZone", "Asia/Kolkata")
     try:
-        LakeSink(str(tmp_path)).open(run_of(spark, "a")).write(records(spark, 0, 4), 0)
+        write(LakeSink(str(tmp_path)).open(run_of(spark, "a")), records(spark, 0, 4), 0)
     finally:
         spark.conf.set("spark.sql.session.timeZone", "UTC")
 
@@ -182,7 +193,7 @@ def test_a_batch_of_many_partitions_and_few_rows_writes_few_files(
 ) -> None:
     rows = records(spark, 0, 60, hours=1).repartition(60, "offset")
 
-    LakeSink(str(tmp_path)).open(run_of(spark, "a")).write(rows, 0)
+    write(LakeSink(str(tmp_path)).open(run_of(spark, "a")), rows, 0)
 
     assert len(data_files(tmp_path)) <= 8
     assert offsets_in(tmp_path) == list(range(60))
@@ -191,7 +202,7 @@ def test_a_batch_of_many_partitions_and_few_rows_writes_few_files(
 def test_a_batch_is_written_without_sorting_or_shuffling(
     spark: "SparkSession", tmp_path: Path
 ) -> None:
-    LakeSink(str(tmp_path)).open(run_of(spark, "a")).write(records(spark, 0, 4), 0)
+    write(LakeSink(str(tmp_path)).open(run_of(spark, "a")), records(spark, 0, 4), 0)
 
     plans = spark._jsparkSession.sharedState().statusStore().executionsList()
     plan = plans.last().physicalPlanDescription()
@@ -200,11 +211,17 @@ def test_a_batch_is_written_without_sorting_or_shuffling(
     assert "Exchange" not in plan
 
 
-def test_a_batch_without_rows_is_no_file_and_no_note(spark: "SparkSession", tmp_path: Path) -> None:
-    assert LakeSink(str(tmp_path)).open(run_of(spark, "a")).write(records(spark, 0, 0), 0)
+def test_a_batch_without_rows_is_no_file_but_it_is_noted(
+    spark: "SparkSession", tmp_path: Path
+) -> None:
+    sink = LakeSink(str(tmp_path)).open(run_of(spark, "a"))
+
+    assert write(sink, records(spark, 0, 0), batch_of(0, 0, 4))
 
     assert not data_files(tmp_path)
-    assert not list(tmp_path.glob("_headrace/commits/a/*"))
+    assert LakeSink(str(tmp_path)).open(run_of(spark, "a")).written() == Written().after(
+        batch_of(0, 0, 4)
+    )
 
 
 def test_rows_without_a_time_are_refused_with_the_fix(
@@ -213,7 +230,7 @@ def test_rows_without_a_time_are_refused_with_the_fix(
     sink = LakeSink(str(tmp_path)).open(run_of(spark, "a"))
 
     with pytest.raises(SinkError, match="--option time=COLUMN"):
-        sink.write(spark.range(2), 0)
+        write(sink, spark.range(2), 0)
 
 
 def test_a_file_that_vanished_before_it_was_moved_is_named(
@@ -223,7 +240,7 @@ def test_a_file_that_vanished_before_it_was_moved_is_named(
     with pytest.MonkeyPatch.context() as patch:
         crash_at(patch, "rename", is_second_move, is_after=False)
         with pytest.raises(Crash):
-            sink.open(run_of(spark, "a")).write(records(spark, 0, 4), 0)
+            write(sink.open(run_of(spark, "a")), records(spark, 0, 4), 0)
     for path in tmp_path.glob("_headrace/staging/a/*/date=*/hour=11/*.parquet"):
         path.unlink()
 

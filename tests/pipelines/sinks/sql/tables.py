@@ -13,10 +13,12 @@ from headrace.pipelines.bus import Bus
 from headrace.pipelines.definition import Run
 from headrace.pipelines.sinks.sql.address import parse_address
 from headrace.pipelines.sinks.sql.columns import Column
-from headrace.pipelines.sinks.sql.dialect import ExistingTable, dialect_of
+from headrace.pipelines.sinks.sql.dialect import dialect_of
+from headrace.pipelines.sinks.sql.existing import ExistingTable
 from headrace.pipelines.sinks.sql.rows import Changes, changes_of
 from headrace.pipelines.sinks.sql.table import SqlTable
 from headrace.pipelines.sinks.sql.writer import OpenSqlTable
+from headrace.pipelines.spans import Batch
 
 ARROW_TYPES = {
     "boolean": pa.bool_(),
@@ -65,6 +67,15 @@ def arrow_rows(
     return pa.table(arrays, names)
 
 
+def give(
+    sink: OpenSqlTable, changes: Changes, batch: Batch | int, columns: Sequence[Column]
+) -> bool:
+    """Write a batch as a run does, which asks the sink first; False if it has it."""
+    whole = Batch(batch) if isinstance(batch, int) else batch
+    left = sink.written().left_of(whole)
+    return left is not None and sink.write_changes(changes, tuple(columns), left)
+
+
 class TestTable:
     """One table of one database; its sink writes as application `app`."""
 
@@ -77,6 +88,12 @@ class TestTable:
         self.told: list[str] = []
         self._open: list[OpenSqlTable] = []
         self._batch_id = -1
+
+    @property
+    def key_type(self) -> str:
+        """A type for a text key in a table made by hand: compared as bytes."""
+        exact = " CHARACTER SET utf8mb4 COLLATE utf8mb4_nopad_bin"
+        return "VARCHAR(50)" + (exact if self.dialect.name == "MariaDB" else "")
 
     def __enter__(self) -> Self:
         return self
@@ -101,8 +118,13 @@ class TestTable:
         changes = changes_of(arrow_rows(columns, rows, **more), columns)
         self._batch_id += 1
         key = tuple(column.name for column in columns if column.is_key)
-        assert self.sink(key).write_changes(changes, tuple(columns), self._batch_id)
+        assert give(self.sink(key), changes, self._batch_id, columns)
         return changes
+
+    def make(self, columns: str, *more: str) -> None:
+        """Make the table by hand; `$t` is its name, `$text` a type for its key."""
+        for statement in (f"CREATE TABLE $t ({columns})", *more):
+            self.execute(statement.replace("$text", self.key_type).replace("$t", self.name))
 
     def execute(self, statement: str) -> list[tuple[Any, ...]]:
         with contextlib.closing(self.dialect.connect(self.address)) as connection:

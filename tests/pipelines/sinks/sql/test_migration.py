@@ -3,10 +3,11 @@
 import json
 
 import pytest
-from tests.pipelines.sinks.sql.tables import KEY, VALUE, TestTable
+from tests.pipelines.sinks.sql.tables import KEY, VALUE, TestTable, arrow_rows, give
 
 from headrace.errors import SinkError
 from headrace.pipelines.sinks.sql.columns import Column
+from headrace.pipelines.sinks.sql.rows import changes_of
 
 
 def test_a_new_column_is_added_and_old_rows_have_null_in_it(table: TestTable) -> None:
@@ -18,13 +19,24 @@ def test_a_new_column_is_added_and_old_rows_have_null_in_it(table: TestTable) ->
     assert table.rows(columns) == [("a", 1, None), ("b", 2, "new")]
 
 
-def test_a_column_that_is_no_longer_in_the_frame_stays_and_becomes_null(table: TestTable) -> None:
+def test_a_column_that_is_no_longer_in_the_frame_is_left_alone(table: TestTable) -> None:
     columns = (KEY, VALUE, Column("note", "string"))
     table.write(columns, [("a", 1, "x"), ("b", 1, "x")])
 
     table.write((KEY, VALUE), [("a", 2), ("c", 2)])
 
-    assert table.rows(columns) == [("a", 2, None), ("b", 1, "x"), ("c", 2, None)]
+    assert table.rows(columns) == [("a", 2, "x"), ("b", 1, "x"), ("c", 2, None)]
+
+
+def test_two_pipelines_fill_their_own_columns_of_one_table(table: TestTable) -> None:
+    other = (KEY, Column("w", "int"))
+    table.write((KEY, VALUE), [("a", 1), ("b", 1)])
+
+    batch = changes_of(arrow_rows(other, [("a", 5), ("c", 5)]), other)
+    assert give(table.sink(app_id=f"other of {table.name}"), batch, 0, other)
+    table.write((KEY, VALUE), [("a", 2)])
+
+    assert table.rows((KEY, VALUE, other[1])) == [("a", 2, 5), ("b", 1, None), ("c", None, 5)]
 
 
 @pytest.mark.parametrize(
@@ -96,10 +108,7 @@ def test_the_schemas_versions_are_kept(table: TestTable) -> None:
 
 
 def test_a_table_made_by_others_is_used_if_it_fits(table: TestTable) -> None:
-    text = "VARCHAR(50)"
-    table.execute(
-        f"CREATE TABLE {table.name} (id INT UNIQUE, k {text} NOT NULL UNIQUE, v BIGINT, mine INT)"
-    )
+    table.make("id INT UNIQUE, k $text NOT NULL UNIQUE, v BIGINT, mine INT")
     table.execute(f"INSERT INTO {table.name} VALUES (1, 'a', 1, 5)")
 
     table.write((KEY, VALUE), [("a", 2), ("b", 2)])
@@ -112,11 +121,11 @@ def test_a_table_made_by_others_is_used_if_it_fits(table: TestTable) -> None:
 @pytest.mark.parametrize(
     ("columns", "sentence"),
     [
-        ("k VARCHAR(50), v BIGINT", r"no unique index on the key \(k\) but on nothing"),
-        ("k VARCHAR(50) UNIQUE", "was not made by headrace and has no column v"),
-        ("k VARCHAR(50) UNIQUE, v SMALLINT", "column v is smallint"),
-        ("k VARCHAR(50) UNIQUE, v TIME", "column v is time"),
-        ("k VARCHAR(50) UNIQUE, v INT, w INT NOT NULL", "column w may not be null"),
+        ("k $text, v BIGINT", r"no unique index on the key \(k\) but on nothing"),
+        ("k $text UNIQUE", "was not made by headrace and has no column v"),
+        ("k $text UNIQUE, v SMALLINT", "column v is smallint"),
+        ("k $text UNIQUE, v TIME", "column v is time"),
+        ("k $text UNIQUE, v INT, w INT NOT NULL", "column w may not be null"),
     ],
 )
 def test_a_table_made_by_others_that_does_not_fit_is_not_touched(
@@ -124,7 +133,7 @@ def test_a_table_made_by_others_that_does_not_fit_is_not_touched(
 ) -> None:
     if table.dialect.name == "SQLite" and "SMALLINT" in columns:
         pytest.skip("SQLite's integers are all of one size")
-    table.execute(f"CREATE TABLE {table.name} ({columns})")
+    table.make(columns)
     before = table.declared()
 
     with pytest.raises(SinkError, match=f"(?i){sentence}"):

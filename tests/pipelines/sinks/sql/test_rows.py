@@ -1,5 +1,7 @@
 """What a batch changes: the last row of each key, with values every database can hold."""
 
+from datetime import date
+
 import pyarrow as pa
 import pytest
 from hypothesis import given
@@ -7,8 +9,9 @@ from hypothesis import strategies as st
 from tests.pipelines.sinks.sql.tables import KEY, VALUE, arrow_rows
 
 from headrace.errors import SinkError
+from headrace.pipelines.refusal import RowsRefusedError
 from headrace.pipelines.sinks.sql.columns import Column
-from headrace.pipelines.sinks.sql.rows import changes_of, check_key_lengths
+from headrace.pipelines.sinks.sql.rows import changes_of
 
 COLUMNS = (KEY, VALUE)
 MESSAGES = st.lists(
@@ -73,7 +76,11 @@ def test_a_frame_without_records_needs_keys_that_occur_once() -> None:
 def test_a_null_key_is_named_by_its_place() -> None:
     rows = arrow_rows(COLUMNS, [("a", 1), (None, 2)], places=[(3, 41), (3, 42)])
 
-    with pytest.raises(SinkError, match="key column k is null in topic-3 at offset 42"):
+    with pytest.raises(RowsRefusedError, match="topic-3 at offset 42: the key column k is null"):
+        changes_of(rows, COLUMNS)
+
+    rows = arrow_rows(COLUMNS, [("a", 1), (None, 2)], has_record=False)
+    with pytest.raises(SinkError, match="key column k is null, in row 1 of the batch"):
         changes_of(rows, COLUMNS)
 
 
@@ -108,10 +115,40 @@ def test_dates_outside_the_years_1_to_9999_become_null(kind: str, day: int) -> N
 
 def test_keys_are_measured_in_characters_or_bytes() -> None:
     columns = (KEY, Column("b", "binary", is_key=True))
-    changes = changes_of(arrow_rows(columns, [("ßß", b"\0\0")]), columns)
+    rows = arrow_rows(columns, [("ßß", b"\0\0")])
 
-    check_key_lengths(changes, columns, lambda column: 2)
-    with pytest.raises(SinkError, match="key column k has a value of length 2, ßß"):
-        check_key_lengths(changes, columns, lambda column: 1 if column.kind == "string" else 2)
-    with pytest.raises(SinkError, match="key column b has a value of length 2"):
-        check_key_lengths(changes, columns, lambda column: 1 if column.kind == "binary" else 2)
+    assert len(changes_of(rows, columns, lambda column: 2)) == 1
+    with pytest.raises(RowsRefusedError, match=r"value of length 2; .* takes 1$"):
+        changes_of(rows, columns, lambda column: 1 if column.kind == "string" else 2)
+    with pytest.raises(RowsRefusedError, match="key column b has a value of length 2"):
+        changes_of(rows, columns, lambda column: 1 if column.kind == "binary" else 2)
+
+
+def test_rows_whose_key_no_table_holds_are_refused_and_not_made_one() -> None:
+    columns = (KEY, Column("at", "date", is_key=True))
+    rows = arrow_rows(columns, [("a", date(2026, 1, 1)), ("a\0", date(2026, 1, 1)), ("a", None)])
+    late = pa.array([0, 0, 2_932_897], pa.int32()).cast(pa.date32())
+    rows = rows.set_column(1, "1", late)
+
+    with pytest.raises(RowsRefusedError) as refused:
+        changes_of(rows, columns)
+
+    assert [(row.topic, row.partition, row.offset) for row in refused.value.rows] == [
+        ("topic", 0, 1),
+        ("topic", 0, 2),
+    ]
+    assert "key column k has a value no table holds: U+0000" in refused.value.rows[0].reason
+    assert "key column at has a value no table holds" in refused.value.rows[1].reason
+
+
+def test_a_part_of_the_changes_knows_its_rows_and_their_places() -> None:
+    rows = arrow_rows(COLUMNS, [("a", 1), ("b", 2), ("c", None), ("d", None)], deleted=[2, 3])
+    changes = changes_of(rows, COLUMNS)
+
+    ones = [changes.part(number, number + 1) for number in range(len(changes))]
+
+    assert [(one.key(), one.place()) for one in ones] == [
+        (key, ("topic", 0, offset)) for offset, key in enumerate("abcd")
+    ]
+    middle = changes.part(1, 3)
+    assert (middle.upserts.num_rows, middle.deletes.num_rows) == (1, 1)

@@ -11,6 +11,7 @@ from headrace.errors import PipelineDefinitionError, SinkError
 from headrace.pipelines.definition import RECORD_FIELDS, OpenSink
 from headrace.pipelines.sinks.sql.columns import PROVENANCE, Column
 from headrace.pipelines.sinks.sql.table import SqlTable, from_uri
+from headrace.pipelines.spans import Batch
 
 if TYPE_CHECKING:
     from pyspark.sql import DataFrame, SparkSession
@@ -44,7 +45,7 @@ def test_every_type_of_spark_has_its_place(spark: "SparkSession", table: TestTab
     )
     sink = opened(table, "k")
 
-    assert sink.write(frame, 0)
+    assert sink.write(frame, Batch(0))
 
     kinds = ["int", "int", "int", "bigint", "double", "double", "decimal(10,2)", "boolean"]
     kinds += ["binary", "date", "timestamp", "timestamp", "json", "json", "json", "string"]
@@ -64,7 +65,7 @@ def test_rows_say_where_they_came_from(spark: "SparkSession", table: TestTable) 
     frame = a_frame(spark, "k string, `_odd.name``s` int", ("a", 1), ("b", 2), ("a", 3))
     sink = opened(table, "k", has_provenance=True)
 
-    sink.write(frame, 0)
+    sink.write(frame, Batch(0))
 
     columns = (Column("k", "string"), Column("_odd.name`s", "int"), *PROVENANCE)
     assert table.rows(columns) == [("a", 3, "topic", 0, 2, AT), ("b", 2, "topic", 0, 1, AT)]
@@ -74,10 +75,10 @@ def test_rows_say_where_they_came_from(spark: "SparkSession", table: TestTable) 
 @pytest.mark.spark
 def test_a_tombstone_deletes_by_its_messages_key(spark: "SparkSession", table: TestTable) -> None:
     sink = opened(table, "id")
-    sink.write(a_frame(spark, "id int, v int", (1, 1), (2, 2), (3, 3)), 0)
+    sink.write(a_frame(spark, "id int, v int", (1, 1), (2, 2), (3, 3)), Batch(0))
 
-    assert sink.write(a_frame(spark, "id int, v int", (b"1",), (b"3",), (3, 4), (b"99",)), 1)
-    assert not sink.write(a_frame(spark, "id int, v int", (b"2",)), 1)
+    assert sink.write(a_frame(spark, "id int, v int", (b"1",), (b"3",), (3, 4), (b"99",)), Batch(1))
+    assert not sink.write(a_frame(spark, "id int, v int", (b"2",)), Batch(1))
 
     assert table.rows((Column("id", "int"), Column("v", "int"))) == [(2, 2), (3, 4)]
     sink.close()
@@ -89,10 +90,10 @@ def test_a_key_of_several_columns_is_a_json_object_in_the_message(
 ) -> None:
     sink = opened(table, "id", "at")
     fields = "id int, at timestamp, v int"
-    sink.write(a_frame(spark, fields, (1, AT, 1), (2, AT, 2)), 0)
+    sink.write(a_frame(spark, fields, (1, AT, 1), (2, AT, 2)), Batch(0))
 
     key = f'{{"id":1,"at":"{AT.isoformat()}"}}'.encode()
-    sink.write(a_frame(spark, fields, (key,)), 1)
+    sink.write(a_frame(spark, fields, (key,)), Batch(1))
 
     assert table.rows((Column("id", "int"), Column("v", "int"))) == [(2, 2)]
     sink.close()
@@ -103,7 +104,7 @@ def test_frames_that_make_no_table_are_refused(spark: "SparkSession", tmp_path: 
     with TestTable(f"sqlite:{tmp_path / 'r.db'}", "t") as table:
         cases = [
             (a_frame(spark, "k string", (None,), (None,)), "topic-0 at offset 0"),
-            (a_frame(spark, "k int", (b"x",)), "the key column k is null in topic-0 at offset 0"),
+            (a_frame(spark, "k int", (b"x",)), "at offset 0: the key column k is null"),
             (spark.sql("select 1 k union all select 1 k"), "the key 1 is there twice in one batch"),
             (spark.sql("select 1 a, 2 b"), "the key column k is not in the frame, which has a, b"),
             (spark.sql("select 1D k"), "key column k is a floating-point number"),
@@ -114,7 +115,7 @@ def test_frames_that_make_no_table_are_refused(spark: "SparkSession", tmp_path: 
         for batch_id, (frame, sentence) in enumerate(cases):
             sink = opened(table, "k")
             with pytest.raises(SinkError, match=sentence):
-                sink.write(frame, batch_id)
+                sink.write(frame, Batch(batch_id))
             sink.close()
 
 
@@ -125,9 +126,9 @@ def test_a_key_too_long_for_an_index_is_named(
     server = request.getfixturevalue("mariadb_server")
     with TestTable(server.url, "long keys") as table:
         sink = opened(table, "k")
-        assert sink.write(spark.sql("select repeat('ß', 700) k"), 0)
-        with pytest.raises(SinkError, match=r"length 701, aaaa.*index takes 700"):
-            sink.write(spark.sql("select repeat('a', 701) k"), 1)
+        assert sink.write(spark.sql("select repeat('ß', 700) k"), Batch(0))
+        with pytest.raises(SinkError, match="of length 701; this database's index takes 700"):
+            sink.write(spark.sql("select repeat('a', 701) k"), Batch(1))
         sink.close()
 
 
@@ -159,3 +160,9 @@ def test_what_the_uri_says_wins_over_the_options() -> None:
 def test_a_sink_without_table_or_key_does_not_open(sink: SqlTable, sentence: str) -> None:
     with pytest.raises(PipelineDefinitionError, match=sentence):
         sink.open(a_run())
+
+
+@pytest.mark.parametrize("name", ["headrace_batches", "Headrace_Schema", "headrace_load"])
+def test_the_names_of_headraces_own_tables_are_taken(name: str) -> None:
+    with pytest.raises(PipelineDefinitionError, match="is a table of headrace's own"):
+        SqlTable("sqlite:f.db", name, ("k",))

@@ -4,7 +4,7 @@ import threading
 from typing import Any
 
 import pytest
-from tests.pipelines.sinks.sql.tables import KEY, VALUE, TestTable, arrow_rows
+from tests.pipelines.sinks.sql.tables import KEY, VALUE, TestTable, arrow_rows, give
 
 from headrace.errors import SinkError
 from headrace.pipelines.sinks.sql import writer
@@ -40,11 +40,11 @@ def test_within_a_batch_the_last_offset_wins(table: TestTable) -> None:
 
 def test_a_replayed_batch_changes_nothing(table: TestTable) -> None:
     sink = table.sink()
-    assert sink.write_changes(changes(("a", 1)), COLUMNS, 0)
-    assert sink.write_changes(changes(("a", 2)), COLUMNS, 1)
+    assert give(sink, changes(("a", 1)), 0, COLUMNS)
+    assert give(sink, changes(("a", 2)), 1, COLUMNS)
 
-    assert not sink.write_changes(changes(("a", 1)), COLUMNS, 0)
-    assert not table.sink().write_changes(changes(("a", 99)), COLUMNS, 1)
+    assert not give(sink, changes(("a", 1)), 0, COLUMNS)
+    assert not give(table.sink(), changes(("a", 99)), 1, COLUMNS)
 
     assert table.rows(COLUMNS) == [("a", 2)]
 
@@ -53,7 +53,7 @@ def test_an_empty_batch_is_a_batch(table: TestTable) -> None:
     table.write(COLUMNS, [])
 
     assert table.rows(COLUMNS) == []
-    assert not table.sink().write_changes(changes(("a", 1)), COLUMNS, 0)
+    assert not give(table.sink(), changes(("a", 1)), 0, COLUMNS)
 
 
 def test_each_batch_is_noted_with_its_rows(table: TestTable) -> None:
@@ -83,10 +83,10 @@ def test_a_crash_between_load_and_commit_leaves_the_table_as_it_was(
         patched.setattr(type(table.dialect), "delete", crash)
         batch = changes(("a", 2), ("b", 2), ("c", None), deleted=[2])
         with pytest.raises(CrashError):
-            sink.write_changes(batch, COLUMNS, 1)
+            give(sink, batch, 1, COLUMNS)
     assert table.rows(COLUMNS) == [("a", 1)]
 
-    assert sink.write_changes(batch, COLUMNS, 1)
+    assert give(sink, batch, 1, COLUMNS)
     assert table.rows(COLUMNS) == [("a", 2), ("b", 2)]
 
 
@@ -99,7 +99,7 @@ def test_two_pipelines_write_one_table_at_the_same_time(table: TestTable) -> Non
             rows = [(f"{name} {number}", batch_id) for number in range(200)]
             # The same keys from both: whoever commits last wins, nobody fails.
             rows += [(f"shared {number}", batch_id) for number in range(200)]
-            assert sinks[name].write_changes(changes(*rows), COLUMNS, batch_id)
+            assert give(sinks[name], changes(*rows), batch_id, COLUMNS)
 
     _in_threads(work, "one", "two")
 
@@ -117,7 +117,7 @@ def test_an_older_attempt_at_the_same_batch_is_locked_out(table: TestTable) -> N
     def work(name: str) -> None:
         for batch_id in range(1, 6):
             batch = changes(*((f"{batch_id} {name} {number}", 0) for number in range(50)))
-            wrote[name].append(sinks[name].write_changes(batch, COLUMNS, batch_id))
+            wrote[name].append(give(sinks[name], batch, batch_id, COLUMNS))
 
     _in_threads(work, "old", "new")
 
@@ -156,12 +156,12 @@ def test_a_server_that_restarts_between_batches_is_found_again(
 ) -> None:
     server, table = server_table
     sink = table.sink()
-    sink.write_changes(changes(("a", 1)), COLUMNS, 0)
+    give(sink, changes(("a", 1)), 0, COLUMNS)
 
     server.stop()
     server.start()
 
-    assert sink.write_changes(changes(("a", 2)), COLUMNS, 1)
+    assert give(sink, changes(("a", 2)), 1, COLUMNS)
     assert table.rows(COLUMNS) == [("a", 2)]
     assert any("Trying again" in sentence for sentence in table.told)
 
@@ -171,7 +171,7 @@ def test_a_server_that_crashes_in_the_middle_of_a_batch_gets_it_whole(
 ) -> None:
     server, table = server_table
     sink = table.sink()
-    sink.write_changes(changes(("a", 1)), COLUMNS, 0)
+    give(sink, changes(("a", 1)), 0, COLUMNS)
     delete, crashes = type(table.dialect).delete, [server.kill]
 
     def delete_on_a_dead_server(*arguments: Any) -> None:
@@ -183,7 +183,7 @@ def test_a_server_that_crashes_in_the_middle_of_a_batch_gets_it_whole(
     monkeypatch.setattr(type(table.dialect), "delete", delete_on_a_dead_server)
     batch = changes(("a", None), ("b", 2), deleted=[0])
 
-    assert sink.write_changes(batch, COLUMNS, 1)
+    assert give(sink, batch, 1, COLUMNS)
 
     assert table.rows(COLUMNS) == [("b", 2)]
 
@@ -205,7 +205,7 @@ def test_a_commit_whose_answer_was_lost_is_not_done_twice(
     monkeypatch.setattr(OpenSqlTable, "_load", load_and_lose_the_answer)
     monkeypatch.setattr(writer, "RETRY_WAITS_SECONDS", (0.0,))
 
-    assert sink.write_changes(changes(("a", 1)), COLUMNS, 0)
+    assert give(sink, changes(("a", 1)), 0, COLUMNS)
     assert not losses
     assert table.rows(COLUMNS) == [("a", 1)]
 
@@ -219,7 +219,7 @@ def test_a_server_that_stays_away_ends_the_run_with_a_sentence(
     server.stop()
     try:
         with pytest.raises(SinkError, match=r"no server answers; is it running\?"):
-            sink.write_changes(changes(("a", 1)), COLUMNS, 0)
+            give(sink, changes(("a", 1)), 0, COLUMNS)
         with pytest.raises(SinkError, match=f"127.0.0.1:{server.port}"):
             table.sink()
     finally:
@@ -230,7 +230,7 @@ def test_a_server_that_stays_away_ends_the_run_with_a_sentence(
 def test_two_tables_of_one_pipeline_have_a_guard_each(url: str) -> None:
     with TestTable(url, "first of two") as first, TestTable(url, "second of two") as second:
         for table in (first, second):
-            assert table.sink(app_id="both").write_changes(changes(("a", 1)), COLUMNS, 0)
+            assert give(table.sink(app_id="both"), changes(("a", 1)), 0, COLUMNS)
 
         assert first.rows(COLUMNS) == second.rows(COLUMNS) == [("a", 1)]
 

@@ -14,10 +14,14 @@ from uuid import uuid4
 
 from headrace.errors import SinkError
 from headrace.pipelines.definition import RECORD_COLUMN
+from headrace.pipelines.hadoop_files import Entry, HadoopFiles, TakenError
 from headrace.pipelines.sinks.lake import staging
-from headrace.pipelines.sinks.lake.files import Entry, HadoopFiles
+from headrace.pipelines.sinks.lake.lake_schema import LakeSchema
+from headrace.pipelines.sinks.lake.layout import data_files, hour_folders
 from headrace.pipelines.sinks.lake.merge_plan import TINY_FILES, is_quiet, merge_all, merge_tiny
 from headrace.pipelines.sinks.lake.notes import HOME, Note, Notes, pending_files
+from headrace.pipelines.sinks.lake.widening import ClashError
+from headrace.pipelines.sinks.lake.write_options import apply_settings
 
 if TYPE_CHECKING:
     from pyspark.sql import DataFrame, SparkSession
@@ -46,6 +50,7 @@ class Compactor:
         self._app_id = app_id
         self._compression = compression
         self._tell = tell
+        self._schema = LakeSchema(spark, files)
         # Of each hour that may need it: files written since the last look, and when the last was.
         self._hours: dict[str, tuple[int, int]] | None = None
 
@@ -62,7 +67,7 @@ class Compactor:
             is_over = is_quiet(folder, written_ms, _now_ms())
             if not is_over and new_files < TINY_FILES:
                 continue
-            entries = self._data_files(folder)
+            entries = data_files(self._files, folder)
             groups = merge_all(entries) if is_over else merge_tiny(entries)
             if groups and self._is_merged(folder, groups[0]):
                 return
@@ -74,19 +79,15 @@ class Compactor:
     def compact_all(self) -> tuple[int, int]:
         """Merge all small files there are; the numbers of files merged and made."""
         merged = made = 0
-        for day in self._files.list():
-            if not day.name.startswith("date="):
-                continue
-            for hour in self._files.list(day.name):
-                folder = f"{day.name}/{hour.name}"
-                for group in merge_all(self._data_files(folder)):
-                    count = self.merge(folder, group)
-                    if count is None:
-                        raise SinkError(
-                            f"{self._files.root} is being compacted by another ({self._holder()}); "
-                            f"if that is dead, delete {self._files.path(LOCK)}"
-                        )
-                    merged, made = merged + count, made + (count > 0)
+        for folder in hour_folders(self._files):
+            for group in merge_all(data_files(self._files, folder)):
+                count = self.merge(folder, group)
+                if count is None:
+                    raise SinkError(
+                        f"{self._files.root} is being compacted by another ({self._holder()}); "
+                        f"if that is dead, delete {self._files.path(LOCK)}"
+                    )
+                merged, made = merged + count, made + (count > 0)
         return merged, made
 
     def release(self) -> None:
@@ -114,14 +115,16 @@ class Compactor:
 
         try:
             return bool(self.merge(folder, group))
-        except (Py4JError, PySparkException) as error:
+        except (ClashError, Py4JError, PySparkException) as error:
             reason = str(error).partition("\n")[0]
             self._tell(f"small files of {folder} in {self._files.root} stay as they are: {reason}")
             return False
 
     def _merge(self, folder: str, names: Sequence[str], token: str) -> int:
         attempt = staging.new_attempt(self._app_id, "compaction")
-        rows = self._spark.read.option("mergeSchema", "true").parquet(
+        apply_settings(self._spark)
+        # All columns the lake has, so that a tool that looks at one file only sees them too.
+        rows = self._spark.read.schema(self._schema.admit_files(names)).parquet(
             *(self._files.path(name) for name in names)
         )
         # One task, so one file; it is ordered by spilling to disk, not in memory alone.
@@ -150,15 +153,6 @@ class Compactor:
             }
         return self._hours
 
-    def _data_files(self, folder: str) -> list[Entry]:
-        return [
-            entry
-            for entry in self._files.list(folder)
-            if not entry.is_directory
-            and entry.name.endswith(".parquet")
-            and not entry.name.startswith(("_", "."))
-        ]
-
     def _take_lock(self, token: str) -> bool:
         lock = self._lock()
         if lock and lock["app"] != self._app_id and _now_ms() - int(lock["since_ms"]) < LEASE_MS:
@@ -167,7 +161,7 @@ class Compactor:
         text = json.dumps({"app": self._app_id, "token": token, "since_ms": str(_now_ms())})
         try:
             self._files.write_whole(LOCK, text)
-        except SinkError:
+        except TakenError:
             return False  # another was quicker
         return self._held_by() == token
 

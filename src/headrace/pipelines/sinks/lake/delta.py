@@ -1,19 +1,26 @@
-"""A Delta lake by date and hour: Delta's own log commits a batch together with its number.
+"""A Delta lake by date and hour: Delta's own log commits a batch with what was written by it.
 
-Delta leaves out a batch whose (txnAppId, txnVersion) its log has; asking first saves the work.
-Small files are merged by OPTIMIZE, in hours that are over. The files it replaces stay for readers
-of older versions, until somebody runs VACUUM.
+Delta leaves out a commit whose (txnAppId, txnVersion) its log has, so of two attempts at the next
+version one is taken; `delta_notes` tells which, and what the app has. Columns are added and widened
+as in a lake of Parquet, by Delta's own means. Small files are merged by OPTIMIZE, in hours that are
+over. The files it replaces stay for readers of older versions, until somebody runs VACUUM.
 """
 
 import time
 from datetime import UTC, datetime, timedelta
-from typing import TYPE_CHECKING, Any
+from typing import TYPE_CHECKING
 
-from headrace.errors import SinkError
 from headrace.pipelines.definition import OpenSink, Run
+from headrace.pipelines.hadoop_files import HadoopFiles
+from headrace.pipelines.sinks.lake.delta_notes import DeltaNotes, user_metadata
+from headrace.pipelines.sinks.lake.delta_table import open_table
 from headrace.pipelines.sinks.lake.hours import HOUR_COLUMNS, with_hours
+from headrace.pipelines.sinks.lake.layout import refuse_parquet
 from headrace.pipelines.sinks.lake.merge_plan import QUIET_AFTER_MS, SMALL_BYTES, TARGET_BYTES
+from headrace.pipelines.sinks.lake.notes import OvertakenError
+from headrace.pipelines.sinks.lake.widening import retyped, united
 from headrace.pipelines.sinks.lake.write_options import WriteOptions, apply_settings, max_tasks
+from headrace.pipelines.spans import Batch, Written
 
 if TYPE_CHECKING:
     from pyspark.sql import DataFrame, SparkSession
@@ -30,33 +37,58 @@ class OpenDeltaLake(OpenSink):
     """One app's hand on a Delta table; others may write to it as well."""
 
     def __init__(self, run: Run, path: str, options: WriteOptions) -> None:
+        self._run = run
         self._spark = run.spark
-        self._app_id = run.app_id
         self._path = path
         self._options = options
-        self._last_batch = last_version(run.spark, path, run.app_id)
+        refuse_parquet(HadoopFiles(run.spark, path))
+        self._notes = DeltaNotes(run.spark, path, run.app_id)
         self._optimized_at = time.monotonic()
 
-    def write(self, rows: "DataFrame", batch_id: int) -> bool:
-        """Write a batch; one that is in the table already is left out."""
-        if batch_id <= self._last_batch:
-            return False
+    def written(self) -> Written:
+        """What Delta's log says, asked anew: a write that failed may have arrived."""
+        self._notes.refresh(open_table(self._spark, self._path))
+        return self._notes.said.written
+
+    def write(self, rows: "DataFrame", batch: Batch) -> bool:
+        """Append the rows; Delta leaves out a version that its log has."""
         apply_settings(rows.sparkSession)
+        said = self._notes.next(batch)
         (
-            with_hours(rows, self._options.time_column)
+            with_hours(self._fitting(rows), self._options.time_column)
             .coalesce(max_tasks(rows.sparkSession))
             .write.format("delta")
             .mode("append")
-            .option("txnAppId", self._app_id)
-            .option("txnVersion", batch_id)
+            .option("txnAppId", self._run.app_id)
+            .option("txnVersion", self._notes.version + 1)
+            .option("userMetadata", user_metadata(said))
             .option("mergeSchema", "true")
             .option("compression", self._options.compression)
             .option("maxRecordsPerFile", self._options.max_rows_per_file)
             .partitionBy(*HOUR_COLUMNS)
             .save(self._path)
         )
-        self._last_batch = batch_id
-        return True
+        written = self.written()
+        self._notes.keep()
+        if self._notes.said.attempt == said.attempt:
+            return True
+        if written.left_of(batch) is not None:
+            raise OvertakenError(self._path)
+        return False
+
+    def _fitting(self, rows: "DataFrame") -> "DataFrame":
+        """The rows in the table's types, which are widened where the rows' are wider."""
+        table = open_table(self._spark, self._path)
+        if table is None:
+            return rows
+        whole = united([table.schema, rows.schema])
+        if columns := table.widen(whole):
+            wider = ", ".join(f"{column.path} {column.kind}" for column in columns)
+            self._run.tell(
+                f"Delta table {self._path} has wider columns now ({wider}); whoever reads it has "
+                "to know Delta's type widening"
+            )
+        return retyped(rows, whole)
 
     def between_batches(self) -> None:
         """Merge small files of hours that are over, now and then."""
@@ -66,21 +98,6 @@ class OpenDeltaLake(OpenSink):
             over = datetime.now(UTC) - timedelta(milliseconds=QUIET_AFTER_MS)
             optimize(self._spark, self._path, before=over)
             self._optimized_at = time.monotonic()
-
-
-def is_delta(spark: "SparkSession", path: str) -> bool:
-    """Whether there is a Delta table at `path`."""
-    return bool(_log(spark, path).tableExists())
-
-
-def last_version(spark: "SparkSession", path: str, app_id: str) -> int:
-    """The last batch of this app in the table, or -1."""
-    log = _log(spark, path)
-    if not log.tableExists():
-        return -1
-    nothing = spark._jvm.scala.Option.empty()  # type: ignore[union-attr]
-    found = log.update(False, nothing, nothing).transactions().get(app_id)
-    return int(found.get()) if found.isDefined() else -1
 
 
 def optimize(
@@ -96,16 +113,3 @@ def optimize(
     table = path.replace("`", "``")
     metrics = spark.sql(f"OPTIMIZE delta.`{table}`{where}").collect()[0]["metrics"]
     return int(metrics["numFilesRemoved"]), int(metrics["numFilesAdded"])
-
-
-def _log(spark: "SparkSession", path: str) -> Any:
-    from py4j.protocol import Py4JError
-
-    try:
-        jvm: Any = spark._jvm
-        return jvm.org.apache.spark.sql.delta.DeltaLog.forTable(spark._jsparkSession, path)
-    except (Py4JError, TypeError) as error:
-        raise SinkError(
-            f"cannot open the Delta table {path}: is Delta among Spark's jars? "
-            "'headrace pipeline setup' fetches it"
-        ) from error

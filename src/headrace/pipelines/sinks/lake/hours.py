@@ -7,6 +7,7 @@ from headrace.pipelines.definition import RECORD_COLUMN
 
 if TYPE_CHECKING:
     from pyspark.sql import DataFrame
+    from pyspark.sql.types import StructType
 
 HOUR_COLUMNS = ("date", "hour")
 
@@ -29,6 +30,15 @@ def with_hours(rows: "DataFrame", time_column: str | None = None) -> "DataFrame"
             "hour": F.pmod(F.floor(seconds / 3600), F.lit(24)).cast("int"),
         }
     )
+
+
+def with_hour_fields(schema: "StructType") -> "StructType":
+    """The schema of files with the columns that their directories stand for."""
+    from pyspark.sql.types import DateType, IntegerType, StructField, StructType
+
+    own = [field for field in schema.fields if field.name not in HOUR_COLUMNS]
+    hour = [StructField("date", DateType()), StructField("hour", IntegerType())]
+    return StructType([*own, *hour])
 
 
 def _time_of(rows: "DataFrame") -> str:

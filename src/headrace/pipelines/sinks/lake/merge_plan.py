@@ -8,7 +8,7 @@ at most, however small the batches are.
 from collections.abc import Iterable, Sequence
 from datetime import UTC, date, datetime, timedelta
 
-from headrace.pipelines.sinks.lake.files import Entry
+from headrace.pipelines.hadoop_files import Entry
 
 MIB = 1 << 20
 # Spark splits files into tasks of 128 MiB: larger ones gain a reader nothing.

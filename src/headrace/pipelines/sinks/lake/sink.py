@@ -2,9 +2,10 @@
 
 from collections.abc import Mapping
 from dataclasses import dataclass, field
+from pathlib import Path
 from typing import TYPE_CHECKING
 
-from headrace.errors import PipelineDefinitionError, SourceError
+from headrace.errors import PipelineDefinitionError, SinkError, SourceError
 from headrace.pipelines.definition import OpenSink, Option, Run, Sink
 from headrace.pipelines.sinks.lake.write_options import (
     COMPRESSIONS,
@@ -52,6 +53,15 @@ class LakeSink(Sink):
         """A few words for people."""
         return f"{self.format} lake {self.path}"
 
+    def identity(self) -> str:
+        """The same, whatever directory the command was typed in."""
+        return f"{self.format} {self.place()}"
+
+    def place(self) -> str:
+        """The directory: of two formats one would take the other's files for its own."""
+        is_local = ":" not in self.path
+        return f"lake {Path(self.path).absolute() if is_local else self.path}"
+
     def open(self, run: Run) -> OpenSink:
         """Finish what an earlier run left, and be ready for a batch."""
         if self.format == "delta":
@@ -87,33 +97,42 @@ def write_options(options: Mapping[str, str]) -> WriteOptions:
 
 def absolute(spark: "SparkSession", path: str) -> str:
     """The whole URI of a path, so that workers elsewhere do not resolve it in their own way."""
-    from headrace.pipelines.sinks.lake.files import HadoopFiles
+    from headrace.pipelines.hadoop_files import HadoopFiles
 
     return HadoopFiles(spark, path).path()
 
 
 def read_lake(spark: "SparkSession", path: str) -> "DataFrame":
     """A lake as a frame, whichever its format; SourceError if there is none."""
-    from headrace.pipelines.sinks.lake.delta import is_delta
-    from headrace.pipelines.sinks.lake.files import HadoopFiles
+    from headrace.pipelines.hadoop_files import HadoopFiles
+    from headrace.pipelines.sinks.lake.delta_table import open_table
+    from headrace.pipelines.sinks.lake.hours import with_hour_fields
+    from headrace.pipelines.sinks.lake.lake_schema import LakeSchema
+    from headrace.pipelines.sinks.lake.layout import is_lake
 
-    if is_delta(spark, absolute(spark, path)):
+    if open_table(spark, absolute(spark, path)):
         return spark.read.format("delta").load(path)
-    if not any(entry.name.startswith("date=") for entry in HadoopFiles(spark, path).list()):
+    files = HadoopFiles(spark, path)
+    if not is_lake(files):
         raise SourceError(f"there is no lake at {path}; a lake has directories named date=…")
-    return spark.read.parquet(path)
+    try:
+        schema = LakeSchema(spark, files).read()
+    except SinkError as error:
+        raise SourceError(str(error)) from error
+    return spark.read.schema(with_hour_fields(schema)).parquet(path)
 
 
 def compact(spark: "SparkSession", path: str) -> tuple[int, int]:
     """Merge all small files of a lake now; the numbers of files merged and made."""
     from uuid import uuid4
 
+    from headrace.pipelines.hadoop_files import HadoopFiles
     from headrace.pipelines.sinks.lake import delta, notes, staging
     from headrace.pipelines.sinks.lake.compaction import Compactor
-    from headrace.pipelines.sinks.lake.files import HadoopFiles
+    from headrace.pipelines.sinks.lake.delta_table import open_table
 
     path = absolute(spark, path)
-    if delta.is_delta(spark, path):
+    if open_table(spark, path):
         return delta.optimize(spark, path)
     files = HadoopFiles(spark, path)
     app_id = f"compact-{uuid4().hex[:12]}"

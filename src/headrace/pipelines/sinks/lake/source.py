@@ -110,7 +110,7 @@ def _parse(text: str | None) -> Position | None:
     try:
         position = parse_position(text, time.time_ns() // 1_000_000)
     except ConfigError as error:
-        raise PipelineDefinitionError(f"{text!r} is no position; {error.wanted}") from None
+        raise PipelineDefinitionError(f"{error.value!r} is no position; {error.wanted}") from None
     if position.kind is Kind.SHIFT:
         raise PipelineDefinitionError(
             f"{text} counts from an end, which a lake does not have; write an offset or a time"

@@ -1,19 +1,24 @@
 """Staging: where an attempt at a batch writes its files before they are a part of the lake.
 
 Every attempt has a directory of its own, named by app, batch, time and chance. An attempt that is
-dead but still writing writes into a directory that no note will ever name.
+dead but still writing writes into a directory that no note will name, or a note that is void.
 """
 
 import time
 from uuid import uuid4
 
-from headrace.pipelines.sinks.lake.files import HadoopFiles
+from headrace.pipelines.hadoop_files import HadoopFiles
 from headrace.pipelines.sinks.lake.notes import ABANDONED_AFTER_MS, STAGING, pending_files
 
 
 def new_attempt(app_id: str, what: str) -> str:
     """The name of a directory nobody has used."""
     return f"{STAGING}/{app_id}/{what}-{int(time.time() * 1000)}-{uuid4().hex[:8]}"
+
+
+def has_own(files: HadoopFiles, app_id: str) -> bool:
+    """Whether there was an attempt of this app before, which may even be at work."""
+    return bool(files.list(f"{STAGING}/{app_id}"))
 
 
 def clear_own(files: HadoopFiles, app_id: str) -> None:

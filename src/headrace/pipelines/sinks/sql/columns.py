@@ -48,8 +48,6 @@ class TableShape:
 
     name: str
     columns: tuple[Column, ...]
-    # Columns of the table that the frame has not: an upsert sets them to NULL.
-    absent: tuple[str, ...] = ()
 
     @property
     def key(self) -> tuple[Column, ...]:

@@ -12,6 +12,7 @@ from typing import TYPE_CHECKING, Any
 
 from headrace.pipelines.sinks.sql.address import Address
 from headrace.pipelines.sinks.sql.columns import Column, TableShape
+from headrace.pipelines.sinks.sql.existing import ExistingTable
 
 if TYPE_CHECKING:
     import pyarrow as pa
@@ -21,30 +22,14 @@ Connection = Any
 
 
 @dataclass(frozen=True, slots=True)
-class ExistingColumn:
-    """A column as the database has it; `kind` is None for a type no frame has."""
-
-    name: str
-    declared: str
-    kind: str | None
-    # Not null and without a default: every insert has to give it.
-    is_required: bool = False
-
-
-@dataclass(frozen=True, slots=True)
-class ExistingTable:
-    """A table as the database has it; each of `unique_keys` could find a row."""
-
-    columns: tuple[ExistingColumn, ...]
-    unique_keys: tuple[frozenset[str], ...]
-
-
-@dataclass(frozen=True, slots=True)
 class Fault:
     """What an error of the driver means. A transient one may be gone at the next attempt."""
 
     sentence: str
     is_transient: bool = False
+    # In the database's words, the rule of the table that a row breaks: without that row it would
+    # take the others. None: it is no matter of rows.
+    broken_rule: str | None = None
 
 
 class Dialect(ABC):
@@ -69,6 +54,13 @@ class Dialect(ABC):
     def quote(self, name: str) -> str:
         """`name` as an identifier, whatever is in it."""
         return '"' + name.replace('"', '""') + '"'
+
+    def fold(self, name: str) -> str:
+        """What is the same for two names of one column."""
+        return name.casefold() if self.folds_case else name
+
+    def check_name(self, what: str, name: str) -> None:  # noqa: B027 - SQLite takes any
+        """Raise SinkError if no table or column, as `what` says, can be called so."""
 
     @abstractmethod
     def type_of(self, column: Column, key_count: int) -> str:
@@ -104,8 +96,11 @@ class Dialect(ABC):
         return ""
 
     @abstractmethod
-    def upsert(self, connection: Connection, shape: TableShape, rows: "pa.Table") -> None:
-        """Set `rows`, the columns of `shape` in order; no key occurs twice."""
+    def upsert(self, connection: Connection, shape: TableShape, rows: "pa.Table") -> int | None:
+        """Set `rows`, the columns of `shape` in order; no key occurs twice.
+
+        Returns how many the database says it wrote; None if it does not say.
+        """
 
     @abstractmethod
     def delete(self, connection: Connection, shape: TableShape, keys: "pa.Table") -> None:
@@ -129,10 +124,16 @@ class Dialect(ABC):
         suffix = self.table_suffix(connection)
         return f"CREATE TABLE IF NOT EXISTS {self.quote(shape.name)} ({', '.join(lines)}){suffix}"
 
+    def add_column(self, shape: TableShape, column: Column) -> str:
+        """ALTER TABLE for one column more."""
+        declared = self.type_of(column, len(shape.key))
+        return (
+            f"ALTER TABLE {self.quote(shape.name)} ADD COLUMN {self.quote(column.name)} {declared}"
+        )
+
     def on_conflict(self, shape: TableShape) -> str:
         """The end of an upsert, in SQLite's and PostgreSQL's words."""
         sets = [f"{self.quote(c.name)} = excluded.{self.quote(c.name)}" for c in shape.others]
-        sets += [f"{self.quote(name)} = NULL" for name in shape.absent]
         what = f"UPDATE SET {', '.join(sets)}" if sets else "NOTHING"
         return f"ON CONFLICT ({self.names(shape.key)}) DO {what}"
 

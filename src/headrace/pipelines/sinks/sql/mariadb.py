@@ -11,21 +11,28 @@ from contextlib import contextmanager
 from typing import TYPE_CHECKING, Any
 
 from headrace.errors import SinkError
+from headrace.errors.installing import how_to_install
 from headrace.pipelines.sinks.sql.address import Address
 from headrace.pipelines.sinks.sql.columns import Column, TableShape
 from headrace.pipelines.sinks.sql.dialect import (
     Connection,
     Dialect,
-    ExistingColumn,
-    ExistingTable,
     Fault,
     transaction,
+)
+from headrace.pipelines.sinks.sql.existing import ExistingTable
+from headrace.pipelines.sinks.sql.mariadb_catalog import (
+    MARIADB_EXACT,
+    MYSQL_EXACT,
+    read_table,
 )
 
 try:
     import pymysql
 except ImportError:
-    raise SinkError("MariaDB needs the package PyMySQL: pip install 'headrace[spark]'") from None
+    raise SinkError(
+        f"MariaDB needs the package PyMySQL: {how_to_install('spark', 'pymysql')}"
+    ) from None
 
 if TYPE_CHECKING:
     import pyarrow as pa
@@ -37,6 +44,7 @@ LOCK_SECONDS = 60
 # InnoDB's index takes 3,072 bytes. The text and binary key columns share what is left after
 # sixteen others of at most 17 bytes; a character may have four bytes.
 KEY_BYTES = 3072 - 16 * 17
+MAX_NAME_CHARACTERS = 64
 _LOAD_TABLE = "headrace_load"
 _LOCK_NAME = "headrace_schema"
 
@@ -51,30 +59,15 @@ _TYPES = {
     "timestamp": "DATETIME(6)",
     "json": "LONGTEXT",
 }
-_KINDS = {
-    "tinyint(1)": "boolean",
-    "tinyint": "smallint",
-    "smallint": "smallint",
-    "mediumint": "int",
-    "int": "int",
-    "bigint": "bigint",
-    "float": "float",
-    "double": "double",
-    "longtext": "string",
-    "mediumtext": "string",
-    "text": "varchar(16383)",  # 65,535 bytes
-    "longblob": "binary",
-    "mediumblob": "binary",
-    "date": "date",
-    "datetime(6)": "timestamp",
-    "timestamp(6)": "timestamp",
-    "json": "json",
-}
 _WRONG_PASSWORD, _NO_DATABASE = (1045, 1698), (1049,)
 _NO_PERMISSION = (1044, 1142, 1143, 1227, 1370)
 _NO_LOCAL_FILES = (1148, 3948, 4166)
 # No server, connection lost, server going down, killed, too many connections, lock, deadlock.
 _TRANSIENT = (2002, 2003, 2006, 2013, 1053, 1077, 1079, 1927, 1040, 1205, 1213)
+_ERRORS_OF_ROWS = (pymysql.err.DataError, pymysql.err.IntegrityError)
+# Beside what the driver calls errors of data and integrity: a value that has to be given, a
+# trigger's SIGNAL, a CHECK.
+_OF_ROWS = (1364, 1644, 3819, 4025)
 
 
 class Mariadb(Dialect):
@@ -134,7 +127,23 @@ class Mariadb(Dialect):
             is_down = number in (2002, 2003)
             why = "no server answers" if is_down else text or "the connection is lost"
             return Fault(f"{place}: {why}; is it running?", is_transient=True)
-        return Fault(f"{place} refused the rows: {text}")
+        # The number of a row in the file that was loaded means nothing to anybody.
+        text = re.sub(r" at row \d+$", "", text)
+        is_of_rows = number in _OF_ROWS or isinstance(error, _ERRORS_OF_ROWS)
+        return Fault(f"{place} refused the rows: {text}", broken_rule=text if is_of_rows else None)
+
+    def check_name(self, what: str, name: str) -> None:
+        fix = "rename it in the transform" if what == "column" else "choose another name"
+        if len(name) > MAX_NAME_CHARACTERS:
+            raise SinkError(
+                f"{what} {name} has a name of {len(name)} characters; MariaDB's longest has "
+                f"{MAX_NAME_CHARACTERS}: {fix}"
+            )
+        if name.endswith(" ") or max(name) > "\uffff":
+            raise SinkError(
+                f"{what} {name!r}: in MariaDB no name ends with a blank or has characters beyond "
+                f"U+FFFF, such as emoji; {fix}"
+            )
 
     def quote(self, name: str) -> str:
         return "`" + name.replace("`", "``") + "`"
@@ -156,31 +165,11 @@ class Mariadb(Dialect):
     def table_suffix(self, connection: Connection) -> str:
         # As bytes, with blanks at the end: two keys are one here if and only if they are elsewhere.
         is_mariadb = "mariadb" in str(connection.get_server_info()).lower()
-        collation = "utf8mb4_nopad_bin" if is_mariadb else "utf8mb4_0900_bin"
+        collation = MARIADB_EXACT if is_mariadb else MYSQL_EXACT
         return f" ENGINE=InnoDB ROW_FORMAT=DYNAMIC CHARACTER SET utf8mb4 COLLATE {collation}"
 
     def read_table(self, connection: Connection, table: str) -> ExistingTable | None:
-        with connection.cursor() as cursor:
-            cursor.execute(
-                "SELECT column_name, column_type, is_nullable = 'NO' AND column_default IS NULL "
-                "AND extra NOT LIKE '%%auto_increment%%' FROM information_schema.columns "
-                "WHERE table_schema = DATABASE() AND table_name = %s ORDER BY ordinal_position",
-                (table,),
-            )
-            columns = tuple(
-                ExistingColumn(name, declared, _kind_of(declared), bool(is_required))
-                for name, declared, is_required in cursor.fetchall()
-            )
-            cursor.execute(
-                "SELECT index_name, column_name FROM information_schema.statistics WHERE "
-                "table_schema = DATABASE() AND table_name = %s AND non_unique = 0 "
-                "AND sub_part IS NULL",
-                (table,),
-            )
-            keys: dict[str, set[str]] = {}
-            for index, name in cursor.fetchall():
-                keys.setdefault(index, set()).add(name)
-        return ExistingTable(columns, tuple(map(frozenset, keys.values()))) if columns else None
+        return read_table(connection, table, self.quote)
 
     def alter_type(self, table: str, column: Column, key_count: int) -> str | None:
         declared = self.type_of(column, key_count) + (" NOT NULL" if column.is_key else "")
@@ -205,11 +194,10 @@ class Mariadb(Dialect):
                 if connection.open:
                     cursor.execute("SELECT RELEASE_LOCK(%s)", (_LOCK_NAME,))
 
-    def upsert(self, connection: Connection, shape: TableShape, rows: "pa.Table") -> None:
+    def upsert(self, connection: Connection, shape: TableShape, rows: "pa.Table") -> int | None:
         load_table = self._load(connection, shape, shape.columns, rows, _LOAD_TABLE)
         names = self.names(shape.columns)
         sets = [f"{self.quote(c.name)} = VALUES({self.quote(c.name)})" for c in shape.others]
-        sets += [f"{self.quote(name)} = NULL" for name in shape.absent]
         if not sets:
             first = self.quote(shape.key[0].name)
             sets = [f"{first} = {self.quote(shape.name)}.{first}"]
@@ -219,6 +207,7 @@ class Mariadb(Dialect):
                 f"FROM {load_table} ON DUPLICATE KEY UPDATE {', '.join(sets)}"
             )
             cursor.execute(f"DROP TEMPORARY TABLE {load_table}")
+        return None  # its count has two for a row that is updated, none for one that stays
 
     def delete(self, connection: Connection, shape: TableShape, keys: "pa.Table") -> None:
         load_table = self._load(connection, shape, shape.key, keys, f"{_LOAD_TABLE}_keys")
@@ -271,17 +260,3 @@ class Mariadb(Dialect):
             why = warnings[0][-1] if warnings else f"{loaded} rows of {rows.num_rows} arrived"
             raise pymysql.err.DataError(0, f"{why}")
         return load_table
-
-
-def _kind_of(declared: str) -> str | None:
-    declared = declared.lower()
-    if match := re.fullmatch(r"decimal\((\d+),(\d+)\)", declared):
-        return f"decimal({match[1]},{match[2]})"
-    if match := re.fullmatch(r"varchar\((\d+)\)", declared):
-        return f"varchar({match[1]})"
-    if declared.startswith("varbinary("):
-        return "binary"
-    if declared in _KINDS:
-        return _KINDS[declared]
-    # An integer's width in brackets says nothing about what it holds; `unsigned` does.
-    return _KINDS.get(re.sub(r"\(\d+\)$", "", declared)) if "int(" in declared else None

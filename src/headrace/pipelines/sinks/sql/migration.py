@@ -9,11 +9,13 @@ from datetime import UTC, datetime
 
 from headrace.errors import SinkError
 from headrace.pipelines.sinks.sql.columns import Column, TableShape, can_hold
-from headrace.pipelines.sinks.sql.dialect import (
-    Connection,
-    Dialect,
+from headrace.pipelines.sinks.sql.dialect import Connection, Dialect
+from headrace.pipelines.sinks.sql.existing import (
     ExistingColumn,
     ExistingTable,
+    check_columns,
+    check_key,
+    check_other_indexes,
 )
 
 SCHEMA_TABLE = TableShape(
@@ -37,6 +39,8 @@ def migrate(
 ) -> TableShape:
     """Make `table` fit `columns` and return its shape; SinkError names what does not fit."""
     shape = TableShape(table, columns)
+    for column in columns:
+        dialect.check_name("column", column.name)
     with dialect.one_at_a_time(connection):
         existing = dialect.read_table(connection, table)
         versions = _versions(dialect, connection, table)
@@ -44,14 +48,14 @@ def migrate(
         if existing is None:
             cursor.execute(dialect.create_table(connection, shape))
         else:
-            _check_key(dialect, shape, existing)
+            check_key(table, (column.name for column in shape.key), existing, dialect.fold)
             statements = _statements(dialect, shape, existing, is_ours=bool(versions))
+            check_columns(shape, existing, dialect.fold)
+            check_other_indexes(shape, existing, dialect.fold)
             for statement in statements:
                 cursor.execute(statement)
             if not versions:
                 return shape
-            absent = _absent(dialect, shape, existing)
-            shape = TableShape(table, columns, tuple(column.name for column in absent))
         _record(dialect, connection, shape, versions)
     return shape
 
@@ -59,10 +63,10 @@ def migrate(
 def _statements(
     dialect: Dialect, shape: TableShape, existing: ExistingTable, *, is_ours: bool
 ) -> list[str]:
-    found = {_folded(dialect, column.name): column for column in existing.columns}
+    found = {dialect.fold(column.name): column for column in existing.columns}
     statements = []
     for column in shape.columns:
-        old = found.get(_folded(dialect, column.name))
+        old = found.get(dialect.fold(column.name))
         statement = (
             _added(dialect, shape, column, is_ours=is_ours)
             if old is None
@@ -70,23 +74,11 @@ def _statements(
         )
         if statement is not None:
             statements.append(statement)
-    if not is_ours:
-        for column_found in _absent(dialect, shape, existing):
-            if column_found.is_required:
-                raise SinkError(
-                    f"table {shape.name}: column {column_found.name} may not be null and has no "
-                    "default, but is not in the frame; give it a default, or add it in the "
-                    "transform"
-                )
     return statements
 
 
 def _added(dialect: Dialect, shape: TableShape, column: Column, *, is_ours: bool) -> str:
-    declared = dialect.type_of(column, len(shape.key))
-    statement = (
-        f"ALTER TABLE {dialect.quote(shape.name)} ADD COLUMN "
-        f"{dialect.quote(column.name)} {declared}"
-    )
+    statement = dialect.add_column(shape, column)
     if not is_ours:
         raise SinkError(
             f"table {shape.name} was not made by headrace and has no column {column.name}; "
@@ -100,6 +92,8 @@ def _widened(
     dialect: Dialect, shape: TableShape, column: Column, old: ExistingColumn, *, is_ours: bool
 ) -> str | None:
     """The statement that makes the column wide enough; None if it is."""
+    if old.is_generated:
+        return None  # it takes no value, of whatever type
     if old.kind is not None:
         if can_hold(old.kind, column.kind):
             return None
@@ -113,31 +107,15 @@ def _widened(
                 return dialect.alter_type(shape.name, column, len(shape.key))
             except NotImplementedError:
                 pass
+    if old.kind is None:
+        raise SinkError(
+            f"table {shape.name}: column {column.name} is {old.declared}, which no frame has; "
+            "change the column's type, drop it in the transform, or write to another table"
+        )
     raise SinkError(
         f"table {shape.name}: column {column.name} is {old.declared}, the frame's is "
         f"{column.kind}, which does not fit; cast it in the transform, or write to another table"
     )
-
-
-def _check_key(dialect: Dialect, shape: TableShape, existing: ExistingTable) -> None:
-    wanted = {_folded(dialect, column.name) for column in shape.key}
-    keys = [{_folded(dialect, name) for name in key} for key in existing.unique_keys]
-    if wanted not in keys:
-        names = ", ".join(column.name for column in shape.key)
-        has = " and ".join("(" + ", ".join(sorted(key)) + ")" for key in existing.unique_keys)
-        raise SinkError(
-            f"table {shape.name} has no unique index on the key ({names}) but on {has or 'nothing'}"
-            f"; create one, correct the option key, or choose another table"
-        )
-
-
-def _absent(dialect: Dialect, shape: TableShape, existing: ExistingTable) -> list[ExistingColumn]:
-    names = {_folded(dialect, column.name) for column in shape.columns}
-    return [column for column in existing.columns if _folded(dialect, column.name) not in names]
-
-
-def _folded(dialect: Dialect, name: str) -> str:
-    return name.casefold() if dialect.folds_case else name
 
 
 def _versions(dialect: Dialect, connection: Connection, table: str) -> list[tuple[int, str]]:

@@ -9,21 +9,24 @@ from contextlib import contextmanager
 from typing import TYPE_CHECKING, Any
 
 from headrace.errors import SinkError
+from headrace.errors.installing import how_to_install
 from headrace.pipelines.sinks.sql.address import Address
 from headrace.pipelines.sinks.sql.columns import Column, TableShape
 from headrace.pipelines.sinks.sql.dialect import (
     Connection,
     Dialect,
-    ExistingColumn,
-    ExistingTable,
     Fault,
     transaction,
 )
+from headrace.pipelines.sinks.sql.existing import ExistingTable
+from headrace.pipelines.sinks.sql.postgresql_catalog import read_table
 
 try:
     import psycopg
 except ImportError:
-    raise SinkError("PostgreSQL needs the package psycopg: pip install 'headrace[spark]'") from None
+    raise SinkError(
+        f"PostgreSQL needs the package psycopg: {how_to_install('spark', 'psycopg')}"
+    ) from None
 
 if TYPE_CHECKING:
     import pyarrow as pa
@@ -48,37 +51,20 @@ _TYPES = {
     "timestamp": "timestamp with time zone",
     "json": "text",
 }
-_KINDS = {
-    **{declared: kind for kind, declared in _TYPES.items() if kind != "json"},
-    "smallint": "smallint",
-    "real": "float",
-    # The session's zone is UTC, so text without a zone means the same in both.
-    "timestamp without time zone": "timestamp",
-    "json": "json",
-    "jsonb": "json",
-}
 # What passes: connections (08), resources (53), the server going down or coming up (57P),
 # serialization and deadlock (40).
 _TRANSIENT_STATES = ("08", "53", "57P", "40")
-_COLUMNS = """
-SELECT attname, format_type(atttypid, atttypmod),
-       attnotnull AND NOT atthasdef AND attidentity = ''
-FROM pg_attribute
-WHERE attrelid = to_regclass(%s) AND attnum > 0 AND NOT attisdropped
-ORDER BY attnum"""
-_UNIQUE_KEYS = """
-SELECT array_agg(attname::text)
-FROM pg_index
-JOIN pg_attribute ON attrelid = indrelid AND attnum = ANY(indkey)
-WHERE indrelid = to_regclass(%s) AND indisunique AND indisvalid
-  AND indpred IS NULL AND indexprs IS NULL
-GROUP BY indexrelid"""
+# What a row may do wrong: its values (22), a constraint (23), an index that cannot take it (54000),
+# a trigger that raises (P0001).
+_STATES_OF_ROWS = ("22", "23", "54000", "P0001")
 
 
 class Postgresql(Dialect):
     """See the module."""
 
     name = "PostgreSQL"
+    # A deferred constraint would speak at COMMIT, when nobody can tell which row it means.
+    begin = "BEGIN; SET CONSTRAINTS ALL IMMEDIATE"
     errors = (psycopg.Error, OSError)
 
     def connect(self, address: Address) -> Connection:
@@ -128,7 +114,17 @@ class Postgresql(Dialect):
             is_down = "refused" in text or "resolve" in text or "timeout" in text
             why = "no server answers" if is_down else text
             return Fault(f"{place}: {why}; is it running?", is_transient=True)
-        return Fault(f"{place} refused the rows: {text}")
+        broken_rule = text if state.startswith(_STATES_OF_ROWS) else None
+        return Fault(f"{place} refused the rows: {text}", broken_rule=broken_rule)
+
+    def check_name(self, what: str, name: str) -> None:
+        size = len(name.encode())
+        if size > MAX_NAME_BYTES:
+            raise SinkError(
+                f"{what} {name} has a name of {size} bytes; PostgreSQL's longest has "
+                f"{MAX_NAME_BYTES}: "
+                + ("rename it in the transform" if what == "column" else "choose a shorter one")
+            )
 
     def type_of(self, column: Column, key_count: int) -> str:
         if column.kind.startswith("decimal("):
@@ -139,20 +135,7 @@ class Postgresql(Dialect):
         return f" WITH (fillfactor = {FILL_PERCENT})"
 
     def read_table(self, connection: Connection, table: str) -> ExistingTable | None:
-        if len(table.encode()) > MAX_NAME_BYTES:
-            raise SinkError(
-                f"{table} has more than PostgreSQL's {MAX_NAME_BYTES} bytes for a name; "
-                "choose a shorter one with the option table"
-            )
-        name = self.quote(table)
-        columns = tuple(
-            ExistingColumn(column, declared, _kind_of(declared), is_required)
-            for column, declared, is_required in connection.execute(_COLUMNS, (name,)).fetchall()
-        )
-        if not columns:
-            return None
-        keys = connection.execute(_UNIQUE_KEYS, (name,)).fetchall()
-        return ExistingTable(columns, tuple(frozenset(names) for (names,) in keys))
+        return read_table(connection, table, self.quote)
 
     def alter_type(self, table: str, column: Column, key_count: int) -> str | None:
         name, declared = self.quote(column.name), self.type_of(column, key_count)
@@ -169,13 +152,15 @@ class Postgresql(Dialect):
             connection.execute(f"SELECT pg_advisory_xact_lock({_LOCK_NUMBER})")
             yield
 
-    def upsert(self, connection: Connection, shape: TableShape, rows: "pa.Table") -> None:
+    def upsert(self, connection: Connection, shape: TableShape, rows: "pa.Table") -> int | None:
         load_table = self._load(connection, shape, shape.columns, rows, _LOAD_TABLE)
         names = self.names(shape.columns)
-        connection.execute(
+        done = connection.execute(
             f"INSERT INTO {self.quote(shape.name)} ({names}) "
             f"SELECT {names} FROM {load_table} {self.on_conflict(shape)}"
         )
+        # Of a table that is all key, rows that are there are not written.
+        return int(done.rowcount) if shape.others else None
 
     def delete(self, connection: Connection, shape: TableShape, keys: "pa.Table") -> None:
         load_table = self._load(connection, shape, shape.key, keys, f"{_LOAD_TABLE}_keys")
@@ -206,18 +191,6 @@ class Postgresql(Dialect):
             for piece in text_of(rows, binary_prefix="\\\\x"):
                 copy.write(piece)
         return load_table
-
-
-def _kind_of(declared: str) -> str | None:
-    if match := re.fullmatch(r"numeric\((\d+),(\d+)\)", declared):
-        return f"decimal({match[1]},{match[2]})"
-    if declared == "numeric":
-        return "decimal(1000,500)"  # without digits it holds any number
-    if match := re.fullmatch(r"character varying\((\d+)\)", declared):
-        return f"varchar({match[1]})"
-    if declared == "character varying":
-        return "string"
-    return _KINDS.get(declared)
 
 
 def _first_line(error: Exception) -> str:

@@ -9,11 +9,14 @@ databases get the same, and the user is told:
     U+0000 in text, bytes that are not UTF-8   become U+FFFD   PostgreSQL refuses both
     NaN, infinity                              become null     SQLite and MariaDB have none
     dates outside the years 1 to 9999          become null     MariaDB refuses them
+
+Not in a key, where two rows would become one: such a row is refused, as is one whose key is null
+or longer than the database's index takes.
 """
 
 from collections.abc import Callable, Sequence
 from dataclasses import dataclass, field
-from typing import TYPE_CHECKING
+from typing import TYPE_CHECKING, NoReturn
 
 import numpy as np
 import pyarrow as pa
@@ -21,13 +24,15 @@ import pyarrow.compute as pc
 
 from headrace.errors import SinkError
 from headrace.pipelines.definition import RECORD_COLUMN
+from headrace.pipelines.refusal import RefusedRow, RowsRefusedError
 from headrace.pipelines.sinks.sql.columns import PROVENANCE, Column
 
 if TYPE_CHECKING:
     from pyspark.sql import Column as SparkColumn
     from pyspark.sql import DataFrame
 
-_RECORD_FIELDS = ("topic", "partition", "offset", "is_tombstone")
+_PLACE_FIELDS = ["topic", "partition", "offset"]
+_RECORD_FIELDS = (*_PLACE_FIELDS, "is_tombstone")
 # Days and microseconds since 1970 of 0001-01-01 and 10000-01-01.
 _FIRST_DAY, _END_DAY = -719_162, 2_932_897
 _DAY_US = 86_400_000_000
@@ -43,8 +48,38 @@ class Changes:
     upserts: pa.Table
     deletes: pa.Table
     row_count: int
+    # Topic, partition and offset of each row; no columns if the frame has no `_record`.
+    upsert_places: pa.Table = field(default_factory=lambda: pa.table({}))
+    delete_places: pa.Table = field(default_factory=lambda: pa.table({}))
     # One sentence for each column in which something had to be replaced.
     notes: list[str] = field(default_factory=list)
+
+    def __len__(self) -> int:
+        return int(self.upserts.num_rows + self.deletes.num_rows)
+
+    def part(self, start: int, end: int) -> "Changes":
+        """Some of them, by their number: first the upserts, then the deletes."""
+        split = self.upserts.num_rows
+        upserts = min(start, split), max(0, min(end, split) - start)
+        deletes = max(0, start - split), max(0, end - max(start, split))
+        return Changes(
+            self.upserts.slice(*upserts),
+            self.deletes.slice(*deletes),
+            self.row_count,
+            self.upsert_places.slice(*upserts),
+            self.delete_places.slice(*deletes),
+        )
+
+    def place(self) -> tuple[str, int, int] | None:
+        """Topic, partition and offset of the only row; None if the frame has no `_record`."""
+        places = self.upsert_places if self.upserts.num_rows else self.delete_places
+        return _place_of(places, 0) if places.num_columns else None
+
+    def key(self) -> str:
+        """The key of the only row, for people."""
+        rows = self.upserts if self.upserts.num_rows else self.deletes
+        names = self.deletes.column_names
+        return ", ".join(str(rows.column(name)[0].as_py()) for name in names)
 
 
 def fetch_rows(frame: "DataFrame", columns: Sequence[Column]) -> pa.Table:
@@ -94,63 +129,103 @@ def _field(column: Column) -> "SparkColumn":
     return f.col("`" + column.name.replace("`", "``") + "`")
 
 
-def changes_of(rows: pa.Table, columns: Sequence[Column]) -> Changes:
-    """What `rows`, as `fetch_rows` gives them, change. Raises SinkError naming a row at fault."""
+def changes_of(
+    rows: pa.Table,
+    columns: Sequence[Column],
+    limit_of: Callable[[Column], int | None] = lambda column: None,
+) -> Changes:
+    """What `rows`, as `fetch_rows` gives them, change.
+
+    `limit_of` is the greatest length of a key column. Raises RowsRefusedError if some rows have no
+    key that a table holds; SinkError if nobody could tell which records these are.
+    """
     has_record = rows.num_columns > len(columns)
     notes: list[str] = []
     values = []
+    refused: list[tuple[int, str]] = []
     for index, column in enumerate(columns):
         held, replaced = _as_held(rows.column(index), column)
         values.append(held)
-        if replaced is not None:
+        if column.is_key:
+            refused += _unusable_keys(rows.column(index), held, replaced, column, limit_of(column))
+        elif replaced is not None:
             row = _first_true(replaced)
             count = pc.sum(replaced).as_py()
             notes.append(
                 f"column {column.name}: {count} {'value' if count == 1 else 'values'} no table "
                 f"holds replaced, the first in {_place(rows, row, has_record)}"
             )
+    if refused:
+        _refuse(rows, refused, has_record)
     key = [index for index, column in enumerate(columns) if column.is_key]
-    for index in key:
-        if values[index].null_count:
-            row = _first_true(values[index].is_null())
-            raise SinkError(
-                f"the key column {columns[index].name} is null in {_place(rows, row, has_record)}; "
-                "filter such rows in the transform, or make the field `not null` in the schema, "
-                "which sends them to the dead letters"
-            )
-    table = pa.Table.from_arrays(values, [str(index) for index in range(len(columns))])
-    is_last = _last_per_key(table.select(key), rows, has_record)
+    numbers = [str(index) for index in range(len(columns))]
+    keys = [numbers[index] for index in key]
+    table = pa.Table.from_arrays(values, numbers)
+    is_last = _last_per_key(table.select(keys), rows, has_record)
     if not has_record:
         upserts = _in_key_order(table, key)
-        return Changes(upserts, table.select(key).slice(0, 0), rows.num_rows, notes)
+        return Changes(upserts, table.select(keys).slice(0, 0), rows.num_rows, notes=notes)
+    for name in _PLACE_FIELDS:
+        table = table.append_column(name, rows.column(name))
     is_tombstone = pc.fill_null(rows.column("is_tombstone"), False).to_numpy()
+    upserts = _in_key_order(_kept(table, is_last & ~is_tombstone), key)
+    deletes = _kept(table, is_last & is_tombstone)
     return Changes(
-        upserts=_in_key_order(_kept(table, is_last & ~is_tombstone), key),
-        deletes=_kept(table.select(key), is_last & is_tombstone),
+        upserts=upserts.select(numbers),
+        deletes=deletes.select(keys),
         row_count=rows.num_rows,
+        upsert_places=upserts.select(_PLACE_FIELDS),
+        delete_places=deletes.select(_PLACE_FIELDS),
         notes=notes,
     )
 
 
-def check_key_lengths(
-    changes: Changes, columns: Sequence[Column], limit_of: Callable[[Column], int | None]
-) -> None:
-    """Raise SinkError if a key is longer than the database's index takes."""
-    for index, column in enumerate(columns):
-        limit = limit_of(column) if column.is_key else None
-        if limit is None:
-            continue
-        for table in (changes.upserts, changes.deletes):
-            values = table.column(str(index))
-            measure = pc.utf8_length if column.kind == "string" else pc.binary_length
-            longest = pc.max(measure(values)).as_py() or 0
-            if longest > limit:
-                row = pc.index(measure(values), longest).as_py()
-                start = str(values[row].as_py())[:40]
-                raise SinkError(
-                    f"the key column {column.name} has a value of length {longest}, {start}…; "
-                    f"this database's index takes {limit}: filter such rows in the transform"
-                )
+def _unusable_keys(
+    given: pa.ChunkedArray,
+    held: pa.ChunkedArray,
+    replaced: pa.Array | None,
+    column: Column,
+    limit: int | None,
+) -> list[tuple[int, str]]:
+    """The numbers of the rows that cannot be found by this column, and why."""
+    found = [(row, f"the key column {column.name} is null") for row in _where(given.is_null())]
+    if replaced is not None:
+        reason = (
+            f"the key column {column.name} has a value no table holds: U+0000, bytes that are not "
+            "UTF-8, or a date outside the years 1 to 9999"
+        )
+        found += [(row, reason) for row in _where(replaced)]
+    if limit is not None:
+        lengths = (pc.utf8_length if column.kind == "string" else pc.binary_length)(held)
+        found += [
+            (
+                row,
+                f"the key column {column.name} has a value of length {lengths[row].as_py()}; "
+                f"this database's index takes {limit}",
+            )
+            for row in _where(pc.greater(lengths, limit))
+        ]
+    return found
+
+
+def _refuse(rows: pa.Table, refused: list[tuple[int, str]], has_record: bool) -> NoReturn:
+    if not has_record:
+        row, reason = refused[0]
+        raise SinkError(
+            f"{reason}, in {_place(rows, row, has_record)}; filter such rows in the transform, or "
+            f"keep {RECORD_COLUMN} there, by which they go to the dead letters"
+        )
+    raise RowsRefusedError(
+        "the table", [RefusedRow(*_place_of(rows, row), reason) for row, reason in refused]
+    )
+
+
+def _where(mask: pa.ChunkedArray) -> list[int]:
+    """The numbers of the rows for which it is true."""
+    if not pc.any(mask).as_py():
+        return []
+    numbers = np.flatnonzero(pc.fill_null(mask, False).to_numpy(zero_copy_only=False))
+    return [int(number) for number in numbers]
 
 
 def _in_key_order(table: pa.Table, key: Sequence[int]) -> pa.Table:
@@ -273,5 +348,11 @@ def _first_true(mask: pa.ChunkedArray) -> int:
 def _place(rows: pa.Table, row: int, has_record: bool) -> str:
     if not has_record:
         return f"row {row} of the batch"
-    topic, partition, offset = (rows.column(name)[row].as_py() for name in _RECORD_FIELDS[:3])
+    topic, partition, offset = _place_of(rows, row)
     return f"{topic}-{partition} at offset {offset}"
+
+
+def _place_of(rows: pa.Table, row: int) -> tuple[str, int, int]:
+    """Topic, partition and offset of a row."""
+    topic, partition, offset = (rows.column(name)[row].as_py() for name in _PLACE_FIELDS)
+    return topic, partition, offset

@@ -17,10 +17,9 @@ from headrace.pipelines.sinks.sql.columns import Column, TableShape
 from headrace.pipelines.sinks.sql.dialect import (
     Connection,
     Dialect,
-    ExistingColumn,
-    ExistingTable,
     Fault,
 )
+from headrace.pipelines.sinks.sql.existing import ExistingColumn, ExistingTable, UniqueIndex
 
 if TYPE_CHECKING:
     import pyarrow as pa
@@ -32,6 +31,7 @@ EXACT_DIGITS = 15
 # Python objects of this many rows at a time, so that memory does not grow with the batch.
 _CHUNK_ROWS = 20_000
 
+_ERRORS_OF_ROWS = (sqlite3.IntegrityError, sqlite3.DataError)
 _TYPES = {
     "boolean": "BOOLEAN",
     "int": "INT",
@@ -85,6 +85,8 @@ class Sqlite(Dialect):
             # the machine dies it may lose the newest ones, whole, but the checkpoint would not
             # know: so FULL.
             connection.execute("PRAGMA synchronous=FULL")
+            # As in the other databases: SQLite looks at foreign keys only if asked to.
+            connection.execute("PRAGMA foreign_keys=ON")
         except sqlite3.Error:
             connection.close()
             raise
@@ -107,7 +109,10 @@ class Sqlite(Dialect):
             return Fault(f"{address.database} is not a SQLite database; choose another file")
         if "full" in text:
             return Fault(f"the disk of {address.database} is full")
-        return Fault(f"SQLite refused what was written to {address.database}: {text}")
+        return Fault(
+            f"SQLite refused what was written to {address.database}: {text}",
+            broken_rule=text if isinstance(error, _ERRORS_OF_ROWS) else None,
+        )
 
     def type_of(self, column: Column, key_count: int) -> str:
         if column.is_key and column.kind == "int" and key_count == 1:
@@ -119,21 +124,38 @@ class Sqlite(Dialect):
         return _TYPES[column.kind]
 
     def read_table(self, connection: Connection, table: str) -> ExistingTable | None:
-        rows = connection.execute("SELECT * FROM pragma_table_info(?)", (table,)).fetchall()
-        if not rows:
+        made = connection.execute(
+            "SELECT type, sql FROM sqlite_master "
+            "WHERE name = ? COLLATE NOCASE AND type IN ('table', 'view')",
+            (table,),
+        ).fetchone()
+        if made is None:
             return None
+        # Unlike table_info, this has the generated columns too.
+        rows = connection.execute("SELECT * FROM pragma_table_xinfo(?)", (table,)).fetchall()
+        indexes = connection.execute("SELECT * FROM pragma_index_list(?)", (table,)).fetchall()
+        unique = [
+            _unique_index(connection, name, bool(is_partial))
+            for _, name, is_unique, _, is_partial in indexes
+            if is_unique
+        ]
+        keys = [name for _, name, _, _, _, place, _ in rows if place]
+        # INTEGER PRIMARY KEY is the row's own number and has no index.
+        is_own_number = bool(keys) and not any(origin == "pk" for *_, origin, _ in indexes)
+        if is_own_number:
+            unique.append(UniqueIndex("PRIMARY KEY", frozenset(keys), frozenset(keys)))
         columns = tuple(
-            ExistingColumn(name, declared, _kind_of(declared), bool(not_null and default is None))
-            for _, name, declared, not_null, default, _ in rows
+            ExistingColumn(
+                name,
+                declared,
+                _kind_of(declared),
+                is_required=bool(not_null and default is None and not hidden),
+                is_generated=bool(hidden),
+                is_distinct_by_default=default in (None, "NULL") and not hidden,
+            )
+            for _, name, declared, not_null, default, _, hidden in rows
         )
-        keys = [frozenset(row[1] for row in rows if row[5])]
-        indexes = connection.execute(
-            'SELECT name FROM pragma_index_list(?) WHERE "unique" AND NOT partial', (table,)
-        )
-        for (index,) in indexes.fetchall():
-            found = connection.execute("SELECT name FROM pragma_index_info(?)", (index,))
-            keys.append(frozenset(name for (name,) in found))
-        return ExistingTable(columns, tuple(key for key in keys if key))
+        return ExistingTable(columns, tuple(unique), _obstacle(*made))
 
     def alter_type(self, table: str, column: Column, key_count: int) -> str | None:
         if column.kind.startswith("decimal(") and "TEXT" in self.type_of(column, key_count):
@@ -145,26 +167,64 @@ class Sqlite(Dialect):
         names = ", ".join(map(self.quote, columns))
         return f"INSERT INTO {self.quote(table)} ({names}) VALUES ({places}) ON CONFLICT DO NOTHING"
 
-    def upsert(self, connection: Connection, shape: TableShape, rows: "pa.Table") -> None:
+    def upsert(self, connection: Connection, shape: TableShape, rows: "pa.Table") -> int | None:
         places = ", ".join("?" for _ in shape.columns)
+        # OR ABORT: a constraint may say ON CONFLICT IGNORE or REPLACE, by which rows vanish.
         statement = (
-            f"INSERT INTO {self.quote(shape.name)} ({self.names(shape.columns)}) "
+            f"INSERT OR ABORT INTO {self.quote(shape.name)} ({self.names(shape.columns)}) "
             f"VALUES ({places}) {self.on_conflict(shape)}"
         )
-        _execute_many(connection, statement, rows, shape.columns)
+        done = _execute_many(connection, statement, rows, shape.columns)
+        # Of a table that is all key, rows that are there are not written.
+        return done if shape.others else None
 
     def delete(self, connection: Connection, shape: TableShape, keys: "pa.Table") -> None:
-        wanted = " AND ".join(f"{self.quote(column.name)} = ?" for column in shape.key)
+        # The column may have a collation of its own; the key's index has this one.
+        wanted = " AND ".join(f"{self.quote(c.name)} = ? COLLATE BINARY" for c in shape.key)
         statement = f"DELETE FROM {self.quote(shape.name)} WHERE {wanted}"
         _execute_many(connection, statement, keys, shape.key)
 
 
 def _execute_many(
     connection: Connection, statement: str, rows: "pa.Table", columns: Sequence[Column]
-) -> None:
+) -> int:
+    done = 0
     with contextlib.closing(connection.cursor()) as cursor:
         for start in range(0, rows.num_rows, _CHUNK_ROWS):
             cursor.executemany(statement, _tuples(rows.slice(start, _CHUNK_ROWS), columns))
+            done += cursor.rowcount
+    return done
+
+
+def _unique_index(connection: Connection, name: str, is_partial: bool) -> UniqueIndex:
+    found = connection.execute(
+        "SELECT name, coll FROM pragma_index_xinfo(?) WHERE key", (name,)
+    ).fetchall()
+    columns = [column for column, _ in found if column is not None]
+    inexact = [(column, rule) for column, rule in found if column and rule != "BINARY"]
+    flaw = None
+    if inexact:
+        column, rule = inexact[0]
+        flaw = (
+            f"takes values of {column} that differ for one key (COLLATE {rule}); SQLite cannot "
+            f"change that: make the table anew without COLLATE {rule}, or choose another table"
+        )
+    elif is_partial:
+        flaw = "is partial, and no row can be found by it; create one without WHERE"
+    return UniqueIndex(
+        name,
+        frozenset(columns) - {column for column, _ in inexact},
+        frozenset(columns) if len(columns) == len(found) else None,
+        flaw,
+    )
+
+
+def _obstacle(kind: str, statement: str) -> str | None:
+    if kind == "view":
+        return "is a view, which cannot be written by key; name the table behind it"
+    if re.match(r"(?i)\s*CREATE\s+VIRTUAL", statement):
+        return "is a virtual table, which cannot be written by key; choose another table"
+    return None
 
 
 def _tuples(rows: "pa.Table", columns: Sequence[Column]) -> Iterator[tuple[Any, ...]]:

@@ -6,12 +6,15 @@ transaction, and a batch that was written before changes nothing.
 
 from collections.abc import Mapping
 from dataclasses import dataclass
+from pathlib import Path
 
 from headrace.errors import PipelineDefinitionError
 from headrace.pipelines.definition import OpenSink, Run, Sink
 from headrace.pipelines.sinks.sql.address import Address, parse_address
 
 OPTIONS = frozenset({"table", "key", "provenance"})
+# headrace's own; the last two, made for a batch, would stand before a table of that name.
+RESERVED_NAMES = ("headrace_batches", "headrace_schema", "headrace_load", "headrace_load_keys")
 _YES, _NO = ("yes", "true", "on", "1"), ("no", "false", "off", "0")
 
 
@@ -42,6 +45,10 @@ class SqlTable(Sink):
             has_provenance = parse_provenance(options["provenance"])
         if table is not None and (not table or "\0" in table):
             raise PipelineDefinitionError(f"{table!r} cannot be the name of a table")
+        if table is not None and table.casefold() in RESERVED_NAMES:
+            raise PipelineDefinitionError(
+                f"{table} is a table of headrace's own; choose another name"
+            )
         # Frozen for everyone but the one who makes it.
         object.__setattr__(self, "address", address)
         object.__setattr__(self, "table", table)
@@ -52,6 +59,13 @@ class SqlTable(Sink):
         table = f"table {self.table}" if self.table else "a table"
         key = f" by {', '.join(self.key)}" if self.key else ""
         return f"{table}{key} in {self.address}"
+
+    def identity(self) -> str:
+        """The same, whatever directory the command was typed in."""
+        if self.address.kind != "sqlite":
+            schema = self.address.settings.get("schema")
+            return f"{self.describe()} schema {schema}" if schema else self.describe()
+        return f"table {self.table} in sqlite:{Path(self.address.database).absolute()}"
 
     def key_limit(self) -> int | None:
         """The greatest length of text in a key column; None: no limit worth a name."""

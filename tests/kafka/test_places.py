@@ -1,0 +1,75 @@
+import pytest
+
+from headrace.errors import ClusterError
+from headrace.kafka import places
+from headrace.kafka.cluster import Cluster
+
+
+@pytest.fixture(autouse=True)
+def clusters(tmp_path, monkeypatch):
+    """Where clusters lie by their names."""
+    directory = tmp_path / "clusters"
+    monkeypatch.setenv("HEADRACE_KAFKA_DIR", str(directory))
+    return directory
+
+
+def test_a_name_that_is_remembered_leads_to_its_directory(tmp_path):
+    Cluster.create(tmp_path / "d", "mine", brokers=1)
+
+    places.remember("mine", tmp_path / "d")
+    places.remember("mine", tmp_path / "d")
+
+    assert places.place_of("mine") == tmp_path / "d"
+    assert places.known_names() == ["mine"]
+    places.forget("mine", tmp_path / "d")
+    assert places.known_names() == []
+
+
+def test_a_cluster_in_its_usual_place_needs_no_link(clusters):
+    Cluster.create(clusters / "mine", "mine", brokers=1)
+
+    places.remember("mine", clusters / "mine")
+    places.forget("mine", clusters / "mine")
+
+    assert not (clusters / "mine").is_symlink()
+    assert places.place_of("mine") == clusters / "mine"
+
+
+def test_a_name_has_one_cluster(tmp_path, clusters):
+    Cluster.create(tmp_path / "d", "mine", brokers=1)
+    Cluster.create(clusters / "usual", "usual", brokers=1)
+    places.remember("mine", tmp_path / "d")
+
+    for name, place in (("mine", tmp_path / "d"), ("usual", clusters / "usual")):
+        with pytest.raises(ClusterError, match=f"called {name} already, in {place}; choose"):
+            places.remember(name, tmp_path / "other")
+    places.forget("mine", tmp_path / "other")
+
+    assert places.known_names() == ["mine", "usual"]
+
+
+def test_the_name_of_a_cluster_that_is_gone_is_free(tmp_path, clusters):
+    first = Cluster.create(tmp_path / "d", "mine", brokers=1)
+    places.remember("mine", first.directory)
+    first.destroy()
+
+    assert places.known_names() == []
+    assert places.place_of("mine") == clusters / "mine"
+    places.remember("mine", tmp_path / "e")
+    assert (clusters / "mine").readlink() == tmp_path / "e"
+
+
+def test_what_is_no_cluster_is_not_replaced(tmp_path, clusters):
+    (clusters / "mine").mkdir(parents=True)
+
+    with pytest.raises(ClusterError, match="clusters/mine is there already"):
+        places.remember("mine", tmp_path / "d")
+
+
+def test_commands_are_told_of_a_cluster_by_name_or_else_by_directory(tmp_path, clusters):
+    Cluster.create(tmp_path / "a b", "mine", brokers=1)
+
+    assert places.option_for("default", clusters / "default") == ""
+    assert places.option_for("mine", tmp_path / "a b") == f" --dir '{tmp_path}/a b'"
+    places.remember("mine", tmp_path / "a b")
+    assert places.option_for("mine", tmp_path / "a b") == " --name mine"
