@@ -3,6 +3,17 @@
 from typing import NamedTuple
 from uuid import UUID
 
+_NO_TOPIC_ID = "A" * 22  # sixteen zero bytes: what is told of a broker from before 2.8
+
+
+def known_topic_id(told: str | None) -> str:
+    """A topic's id in the letters of Kafka's own tools; empty where the broker knows none.
+
+    librdkafka writes the other base64, so that every second id differs from Java's.
+    """
+    text = (told or "").replace("+", "-").replace("/", "_")
+    return "" if text == _NO_TOPIC_ID else text
+
 
 class TopicPartition(NamedTuple):
     """One partition of one topic, by name."""

@@ -5,8 +5,7 @@ from typing import Any, NamedTuple
 
 from headrace.errors import MirrorError
 from headrace.mirror.end import End
-from headrace.mirror.state import known_id
-from headrace.model import TopicPartition
+from headrace.model import TopicPartition, known_topic_id
 
 _DEFAULT = -1  # what Kafka takes for "as the broker is configured"
 _DYNAMIC_TOPIC_CONFIG = "DYNAMIC_TOPIC_CONFIG"
@@ -54,7 +53,7 @@ def topics(end: End, names: Iterable[str]) -> dict[str, TopicFacts]:
     return {
         name: TopicFacts(
             name,
-            known_id(str(each.topic_id)),
+            known_topic_id(str(each.topic_id)),
             len(each.partitions),
             min((len(one.replicas) for one in each.partitions), default=0),
             configs.get(name, {}),
@@ -72,7 +71,9 @@ def topic_ids(end: End, names: Iterable[str]) -> dict[str, str]:
     wanted = sorted(names)
     if not wanted:
         return {}
-    return {name: known_id(str(each.topic_id)) for name, each in _described(end, wanted).items()}
+    return {
+        name: known_topic_id(str(each.topic_id)) for name, each in _described(end, wanted).items()
+    }
 
 
 def has_dead_in_sync_replicas(end: End, names: Iterable[str]) -> bool:

@@ -9,17 +9,11 @@ from typing import Any, NamedTuple
 
 from headrace.errors import MirrorError
 from headrace.mirror.offset_map import Pair
+from headrace.model import known_topic_id
 
 STATE_TOPIC = "headrace-mirror.internal"
 
 COPYING, FOLLOWING, DONE = "copying", "following", "done"
-
-_NO_ID = "AAAAAAAAAAAAAAAAAAAAAA"  # sixteen zero bytes: what is told of brokers before 2.8
-
-
-def known_id(topic_id: str | None) -> str:
-    """A topic's id, or nothing where the broker knows none."""
-    return "" if topic_id is None or topic_id == _NO_ID else topic_id
 
 
 class Verified(NamedTuple):
@@ -121,7 +115,7 @@ def _checkpoint(fields: dict[str, Any]) -> Checkpoint:
 def _note(fields: dict[str, Any]) -> TopicNote:
     fields["chain"] = tuple(fields["chain"])
     for name in ("source_topic_id", "target_topic_id"):
-        fields[name] = known_id(fields.get(name))
+        fields[name] = known_topic_id(fields.get(name))
     return TopicNote(**fields)
 
 

@@ -12,6 +12,7 @@ from dataclasses import dataclass
 from typing import Any
 
 from headrace.errors import SourceError
+from headrace.model import known_topic_id
 from headrace.pipelines.bus import READ_COMMITTED, READ_UNCOMMITTED, Bus
 
 # Long enough for a cluster across an ocean to answer, short enough to wait for on a terminal.
@@ -19,8 +20,6 @@ DEFAULT_TIMEOUT_S = 10.0
 _NEAR_NAMES = 3  # more than three suggestions are a list, not a hint
 # While a partition gets a new leader, the old one and the next one say so at once.
 _PAUSE_S = 0.2
-
-NO_TOPIC_ID = "A" * 22  # sixteen zeros as Kafka writes ids: a broker from before 2.8
 
 Partition = tuple[str, int]  # topic and partition
 
@@ -214,17 +213,15 @@ class TopicPositions:
 
 
 def _topic_id(future: Any) -> str | None:
-    """The id in an answer, None if there is no such topic; an id of zeros is none."""
+    """The id in an answer, None if there is no such topic."""
     from confluent_kafka import KafkaException
 
     try:
-        # In the letters of Kafka's own tools; librdkafka writes the other base64.
-        found = str(future.result().topic_id).replace("+", "-").replace("/", "_")
+        return known_topic_id(str(future.result().topic_id))
     except KafkaException as error:
         if error.args[0].name() in ("UNKNOWN_TOPIC_OR_PART", "UNKNOWN_TOPIC_ID"):
             return None
         raise
-    return "" if found == NO_TOPIC_ID else found
 
 
 def has_no_leader(error: Any) -> bool:

@@ -3,6 +3,8 @@
 from collections.abc import Iterable
 from typing import Any
 
+from headrace.model import known_topic_id
+
 
 def cluster_id(admin: Any, timeout_s: float) -> str:
     """The cluster's id; empty where it gives none."""
@@ -20,7 +22,7 @@ def topic_ids(admin: Any, topics: Iterable[str], timeout_s: float) -> dict[str, 
     found = dict[str, str]()
     for name, future in futures.items():
         try:
-            found[name] = str(future.result().topic_id)
+            found[name] = known_topic_id(str(future.result().topic_id))
         except KafkaException as error:
             if error.args[0].name() not in ("UNKNOWN_TOPIC_OR_PART", "TOPIC_AUTHORIZATION_FAILED"):
                 raise

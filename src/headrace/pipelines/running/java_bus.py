@@ -8,8 +8,9 @@ from collections.abc import Iterable
 from dataclasses import dataclass
 from typing import TYPE_CHECKING, Any
 
+from headrace.model import known_topic_id
 from headrace.pipelines.bus import Bus
-from headrace.pipelines.topic_positions import NO_TOPIC_ID, BusIdentity, BusSilentError
+from headrace.pipelines.topic_positions import BusIdentity, BusSilentError
 
 if TYPE_CHECKING:
     from pyspark.sql import SparkSession
@@ -43,7 +44,7 @@ class JavaBus:
         for name in wanted:
             topic = self._result(answers.get(name), absent="UnknownTopicOrPartitionException")
             if topic is not None:
-                found[name] = topic.topicId().toString().replace(NO_TOPIC_ID, "")
+                found[name] = known_topic_id(topic.topicId().toString())
         return BusIdentity(cluster_id or "", found)
 
     def group(self, name: str) -> GroupFacts:
