@@ -309,7 +309,8 @@ def test_a_broker_that_goes_for_good_ends_a_bounded_read(tmp_path: Path) -> None
     with broker_process(tmp_path / "data") as broker:
         connection = Connection(broker.bootstrap, timeout_s=120)
         produce(connection, "t", *["x" * 1000] * 1000)
-        consumer = connection.consumer({"group.id": "unused", "fetch.message.max.bytes": 10_000})
+        quiet = {"group.id": "unused", "enable.auto.commit": False}
+        consumer = connection.consumer({**quiet, "fetch.message.max.bytes": 10_000})
         consumer.assign([TopicPartition("t", 0, 0)])
         assert consumer.consume(1, 120)
         broker.kill()
