@@ -56,7 +56,7 @@ def secured(tmp_path_factory: pytest.TempPathFactory) -> Iterator[Secured]:
         yield Secured(f"127.0.0.1:{secure}", certificate)
 
 
-def run(secured: Secured, path: Path, password: str, *words: str) -> Result:
+def run(secured: Secured, path: Path, password: str, *words: str, timeout_s: int = 120) -> Result:
     path.write_text(
         f"bootstrap.servers={secured.bootstrap}\n"
         "security.protocol=SASL_SSL\n"
@@ -66,7 +66,7 @@ def run(secured: Secured, path: Path, password: str, *words: str) -> Result:
         f"ssl.truststore.location={secured.certificate}\n"
         "key.deserializer=org.apache.kafka.common.serialization.StringDeserializer\n"
     )
-    options = ["--client-config", str(path), "--timeout", "5"]
+    options = ["--client-config", str(path), "--timeout", str(timeout_s)]
     return CliRunner().invoke(app, [*words, *options], env={"HEADRACE_BOOTSTRAP": None})
 
 
@@ -83,7 +83,8 @@ def test_a_file_for_javas_clients_opens_the_broker(secured: Secured, tmp_path: P
 
 
 def test_a_wrong_password_is_told_in_one_sentence(secured: Secured, tmp_path: Path) -> None:
-    result = run(secured, tmp_path / "client.properties", "wrong", "topics", "list")
+    # librdkafka goes on trying with a wrong password, so all of this time is waited for.
+    result = run(secured, tmp_path / "client.properties", "wrong", "topics", "list", timeout_s=10)
 
     assert result.exit_code == 1
     assert "uthentication failed" in result.stderr

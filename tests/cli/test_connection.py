@@ -109,7 +109,7 @@ def test_a_file_that_is_not_there_is_refused(tmp_path: Path) -> None:
 
 
 def test_a_broker_without_tls_is_told_apart(bootstrap: str) -> None:
-    words = ["topics", "list", "--bootstrap", bootstrap, "--timeout", "2"]
+    words = ["topics", "list", "--bootstrap", bootstrap, "--timeout", "5"]
 
     result = CliRunner().invoke(app, [*words, "-X", "security.protocol=SSL"])
 
