@@ -9,7 +9,8 @@ from kio.schema.types import TopicName
 from kio.static.primitive import i32
 from tests.contracts.bus import Bus, numbered, poll, values
 
-from headrace.kafka.wire import ask, parse_addresses
+from headrace.client.addresses import parse_addresses
+from headrace.kafka.wire import ask
 
 COUNT = 100
 CODECS = ["none", "gzip", "snappy", "lz4", "zstd"]

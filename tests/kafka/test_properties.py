@@ -7,7 +7,7 @@ from hypothesis import strategies as st
 
 from headrace.kafka.layout import plan
 from headrace.kafka.properties import node_properties, write_properties
-from headrace.settings.sources import parse_properties
+from headrace.properties import parse_properties
 
 
 def properties_of(node_id, **options):

@@ -6,10 +6,11 @@ from collections.abc import Iterator
 
 import pytest
 
+from headrace.client.addresses import parse_addresses
 from headrace.errors import ClusterError, EngineError
 from headrace.kafka.readiness import await_ready
 from headrace.kafka.replicas import cluster_metadata, replicas
-from headrace.kafka.wire import WireConnection, ask_any, parse_addresses
+from headrace.kafka.wire import WireConnection, ask_any
 from headrace.testing import RunningBroker, running_broker
 
 

@@ -7,16 +7,10 @@ from hypothesis import strategies as st
 
 import headrace
 from headrace.errors import InvalidConfigError, UnknownSettingError
+from headrace.properties import Assignment, parse_properties, read_properties
 from headrace.settings.catalogue import BROKER
 from headrace.settings.own import OTHER_VARIABLES
-from headrace.settings.sources import (
-    VARIABLES,
-    Assignment,
-    parse_properties,
-    read_environment,
-    read_properties,
-    variable_name,
-)
+from headrace.settings.sources import VARIABLES, read_environment, variable_name
 
 
 def pairs(text: str) -> list[tuple[str, str]]:

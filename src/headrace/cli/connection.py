@@ -18,23 +18,22 @@ from typing import TYPE_CHECKING, Annotated, Any, TypeVar
 import typer
 
 from headrace.cli import EXIT_FAILED
-from headrace.cli.client_properties import translate
-from headrace.cli.java_properties import java_properties
-from headrace.cli.kafka_errors import is_coordinator_starting, is_no_answer, sentence_of
 from headrace.cli.output import CommandError, UsageError, ending_well, tell
+from headrace.client.addresses import DEFAULT_BOOTSTRAP, parse_addresses
+from headrace.client.bus import Bus
+from headrace.client.error_table import is_loading, is_silence, sentence_of
+from headrace.client.errors import PropertyError
 from headrace.errors import HeadraceError
-from headrace.pipelines.bus import Bus
-from headrace.settings.sources import Assignment, read_properties
+from headrace.properties import Assignment, read_properties
 
 if TYPE_CHECKING:
     from confluent_kafka import Consumer, KafkaError, Producer
 
 VARIABLE = "HEADRACE_BOOTSTRAP"
-DEFAULT_BOOTSTRAP = "127.0.0.1:9092"
 DEFAULT_TIMEOUT_S = 10.0
 
 _PANEL = "Connection"
-_LOG_QUIET, _LOG_VERBOSE = "0", "6"  # syslog levels: emergencies only, everything but debug
+_LOG_VERBOSE = "6"  # of syslog's levels: everything but debug
 _NAMED_IN_ERROR = re.compile(r'property:? "([^"]+)"')
 _PAUSE_S = 0.1
 _Result = TypeVar("_Result")
@@ -62,9 +61,11 @@ class Connection:
     ) -> None:
         self.timeout_s = timeout_s
         given = [*_read_file(client_config), *map(_parse_property, properties)]
-        self._properties = {each.name: each for each in translate(given)}
-        named = self._properties.pop("bootstrap.servers", None)
-        self.bootstrap = bootstrap or (named.value if named else DEFAULT_BOOTSTRAP)
+        try:
+            self._bus = Bus.of(given, bootstrap)
+        except PropertyError as error:
+            raise UsageError(str(error)) from error
+        self.bootstrap = self._bus.bootstrap
         self._is_verbose = is_verbose
         self._complaints = list[str]()
         self._is_reached = False
@@ -73,29 +74,29 @@ class Connection:
     @property
     def addresses(self) -> list[tuple[str, int]]:
         """Host and port of each bootstrap server."""
-        return [_parse_address(word) for word in self.bootstrap.split(",")]
+        try:
+            return parse_addresses(self.bootstrap, "--bootstrap")
+        except PropertyError as error:
+            raise UsageError(str(error)) from error
 
     @property
     def is_plaintext(self) -> bool:
         """Whether a bare socket can talk to the broker: no TLS, no SASL."""
-        protocol = self._properties.get("security.protocol")
-        return protocol is None or protocol.value.upper() == "PLAINTEXT"
+        return self._bus.is_plaintext
 
     def config(self, more: Mapping[str, object] | None = None) -> dict[str, object]:
         """What any confluent_kafka client is made from; the user's properties win over `more`."""
-        return {
-            "bootstrap.servers": self.bootstrap,
-            "client.id": "headrace",
-            "log_level": _LOG_VERBOSE if self._is_verbose else _LOG_QUIET,
-            "error_cb": self._on_error,
-            **(more or {}),
-            **{each.name: each.value for each in self._properties.values()},
-        }
+        ours = {"client.id": "headrace", "error_cb": self._on_error}
+        log = {"log_level": _LOG_VERBOSE} if self._is_verbose else {}
+        return self._bus.client_config({**ours, **log, **(more or {})})
 
     def bus(self) -> Bus:
-        """The same broker for a pipeline, whose clients are Java's and librdkafka's."""
-        own = {each.name: each.value for each in self._properties.values()}
-        return Bus(self.bootstrap, java_properties(self._properties.values()), own)
+        """The same broker for a pipeline, of whose clients one is Java's."""
+        try:
+            self._bus.java_properties()
+        except PropertyError as error:
+            raise UsageError(str(error)) from error
+        return self._bus
 
     def admin(self) -> Any:
         """The AdminClient; somebody listens where it connects to."""
@@ -129,7 +130,7 @@ class Connection:
             try:
                 return self.wait(ask())
             except KafkaException as error:
-                if not is_coordinator_starting(error.args[0]) or time.monotonic() >= deadline:
+                if not is_loading(error.args[0]) or time.monotonic() >= deadline:
                     raise
                 time.sleep(_PAUSE_S)
 
@@ -170,7 +171,7 @@ class Connection:
 
     def sentence(self, error: "KafkaError") -> str:
         """What a Kafka error means to whoever typed the command."""
-        if not is_no_answer(error):
+        if not is_silence(error):
             return sentence_of(error)
         if self._admin is not None:
             self._admin.poll(0)  # complaints are handed over by polling
@@ -192,12 +193,12 @@ class Connection:
 
     def _bad_property(self, message: str) -> UsageError:
         match = _NAMED_IN_ERROR.search(message)
-        each = self._properties.get(match[1]) if match else None
-        if each is None:
+        name = match[1] if match else ""
+        if name not in self._bus.sources:
             return UsageError(message)
         if message.startswith("No such"):
-            message = f"no client property is called {each.name}; librdkafka's names are used"
-        return UsageError(f"{each.source}: {message}")
+            message = f"no client property is called {name}; librdkafka's names are used"
+        return UsageError(f"{self._bus.sources[name]}: {message}")
 
     def _on_error(self, error: "KafkaError") -> None:
         # A refusal says more than the disconnections and "all brokers down" that follow it.
@@ -308,10 +309,3 @@ def _parse_property(text: str) -> Assignment:
     if not separator or not name:
         raise UsageError(f"-X {text}: write NAME=VALUE")
     return Assignment(name.strip(), value, f"-X {name}")
-
-
-def _parse_address(word: str) -> tuple[str, int]:
-    host, separator, port = word.strip().rpartition("://")[2].rpartition(":")
-    if not separator or not host or not port.isdecimal() or not 0 < int(port) < 1 << 16:
-        raise UsageError(f"--bootstrap {word}: write HOST:PORT, such as {DEFAULT_BOOTSTRAP}")
-    return host.strip("[]"), int(port)

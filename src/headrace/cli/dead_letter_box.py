@@ -5,11 +5,11 @@ from collections.abc import Callable, Iterable, Iterator
 from typing import TYPE_CHECKING
 
 from headrace.cli.connection import Connection
-from headrace.cli.kafka_errors import is_coordinator_starting
 from headrace.cli.offsets import Partition
 from headrace.cli.output import UsageError
 from headrace.cli.positions import Position
 from headrace.cli.read_range import Offsets, find_partitions
+from headrace.client.error_table import is_loading
 from headrace.pipelines.dead_letters import identity
 from headrace.pipelines.dead_letters.letter import (
     DeadLetter,
@@ -131,7 +131,7 @@ class Box:
                         raise KafkaException(each.error)
             except KafkaException as error:
                 is_over = time.monotonic() >= deadline
-                if is_over or not is_coordinator_starting(error.args[0]):
+                if is_over or not is_loading(error.args[0]):
                     raise
                 time.sleep(_PAUSE_S)
             else:

@@ -4,8 +4,8 @@ from collections.abc import Iterable, Mapping
 from typing import Any
 
 from headrace.cli.connection import Connection, admin_types
-from headrace.cli.kafka_errors import is_leaderless
 from headrace.cli.positions import Kind, Position
+from headrace.client.error_table import is_leaderless
 
 Partition = tuple[str, int]  # topic and partition
 

@@ -21,7 +21,7 @@ from headrace.cli.pipeline_words import (
     pipeline_names,
     state_dir_or_default,
 )
-from headrace.positions import SYNTAX
+from headrace.client.positions import SYNTAX
 
 EPILOG = (
     "Example: headrace pipeline run archive --topic orders --to parquet:lake "

@@ -1,12 +1,12 @@
 """Positions on the command line: what is none of them is wrong usage.
 
-The forms are those of `headrace.positions`; `offsets.py` turns one into offsets.
+The forms are those of `headrace.client.positions`; `offsets.py` turns one into offsets.
 """
 
-from headrace import positions
 from headrace.cli.output import UsageError
+from headrace.client import positions
+from headrace.client.positions import LATEST, OLDEST, SYNTAX, Kind, Position
 from headrace.errors import ConfigError
-from headrace.positions import LATEST, OLDEST, SYNTAX, Kind, Position
 
 __all__ = ["LATEST", "OLDEST", "SYNTAX", "Kind", "Position", "parse_position"]
 

@@ -7,7 +7,7 @@ from confluent_kafka import Consumer
 from rich.table import Table
 from rich.text import Text
 
-from headrace.pipelines.bus import Bus
+from headrace.client.bus import Bus
 from headrace.pipelines.dead_letters import DeadLetter
 from headrace.pipelines.dead_letters.reading import CONSUMER_CONFIG, each_once, read_letters
 from headrace.pipelines.topic_positions import TopicPositions

@@ -12,9 +12,9 @@ from pathlib import Path
 from types import TracebackType
 from typing import TYPE_CHECKING, Self
 
+from headrace.client.bus import Bus
 from headrace.errors import HeadraceError
 from headrace.pipelines import registry
-from headrace.pipelines.bus import Bus
 from headrace.pipelines.definition import Pipeline
 from headrace.pipelines.running.reporting import View
 from headrace.pipelines.running.runner import run_pipeline

@@ -11,7 +11,7 @@ from typing import NamedTuple
 from confluent_kafka import ConsumerGroupTopicPartitions, KafkaException
 from confluent_kafka.admin import AdminClient
 
-from headrace.pipelines.bus import Bus
+from headrace.client.bus import Bus
 from headrace.pipelines.topic_positions import TopicPositions
 
 _TIMEOUT_SECONDS = 10.0

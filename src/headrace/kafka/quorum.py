@@ -8,7 +8,8 @@ from kio.schema.errors import ErrorCode
 from kio.schema.types import TopicName
 from kio.static.primitive import i32
 
-from headrace.kafka.wire import WireConnection, ask_any, parse_addresses
+from headrace.client.addresses import parse_addresses
+from headrace.kafka.wire import WireConnection, ask_any
 
 _METADATA_LOG = TopicName("__cluster_metadata")
 

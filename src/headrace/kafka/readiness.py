@@ -7,9 +7,10 @@ its partitions; the answer is the proof.
 import time
 from collections.abc import Callable, Collection
 
+from headrace.client.addresses import Address
 from headrace.errors import ClusterError
 from headrace.kafka.replicas import ClusterMetadata, Partition, ask_ends, cluster_metadata
-from headrace.kafka.wire import Address, WireConnection
+from headrace.kafka.wire import WireConnection
 
 _ASK_TIMEOUT_S = 5.0
 _PAUSE_S = 0.1

@@ -21,7 +21,8 @@ from kio.schema.metadata.v12.response import MetadataResponse
 from kio.schema.types import BrokerId, TopicName
 from kio.static.primitive import i8, i32, i64
 
-from headrace.kafka.wire import Address, WireConnection, ask_any, parse_addresses
+from headrace.client.addresses import Address, parse_addresses
+from headrace.kafka.wire import WireConnection, ask_any
 
 _LATEST = i64(-1)
 _CONSUMER, _ANY_REPLICA = BrokerId(-1), BrokerId(-2)

@@ -14,9 +14,9 @@ from kio.index import load_response_schema
 from kio.serial import entity_reader, entity_writer
 from kio.static.primitive import i32
 
+from headrace.client.addresses import Address
 from headrace.errors import EngineError
 
-Address = tuple[str, int]
 T = TypeVar("T")
 
 _MAX_ANSWER_BYTES = 256 * 1024 * 1024
@@ -72,17 +72,6 @@ class WireConnection:
         _header, start = entity_reader(schema.__header_schema__)(answer, 0)
         response, _ = entity_reader(schema)(answer, start)
         return response
-
-
-def parse_addresses(bootstrap: str) -> list[Address]:
-    """Read `host:port,host:port`."""
-    addresses = []
-    for word in bootstrap.split(","):
-        host, _, port = word.strip().rpartition(":")
-        if not host or not port.isdecimal():
-            raise EngineError(f"{word!r} is not HOST:PORT")
-        addresses.append((host.strip("[]"), int(port)))
-    return addresses
 
 
 def ask(address: Address, request: Any, timeout_s: float = 30) -> Any:

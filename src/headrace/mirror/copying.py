@@ -11,6 +11,7 @@ from functools import partial
 from typing import TYPE_CHECKING, Any
 from zlib import crc32
 
+from headrace.client.error_table import is_passing, is_unknown
 from headrace.errors import MirrorError
 from headrace.mirror.batch_size import BatchSize
 from headrace.mirror.content import HEAD, NULL, content, writable_ms
@@ -26,12 +27,6 @@ from headrace.model import TopicPartition
 if TYPE_CHECKING:
     from confluent_kafka import KafkaError, Message
 
-# Passes by itself: librdkafka goes on trying.
-_PASSING = frozenset({"_TRANSPORT", "_ALL_BROKERS_DOWN", "_TIMED_OUT", "_RESOLVE"})
-# Passes too: it was asked for since, and is there.
-_UNKNOWN = frozenset(
-    {"UNKNOWN_TOPIC_OR_PART", "UNKNOWN_TOPIC_ID", "_UNKNOWN_TOPIC", "_UNKNOWN_PARTITION"}
-)
 _PURGED = frozenset({"_PURGE_QUEUE", "_PURGE_INFLIGHT"})
 _SHORT_S = 10.0
 # Two questions come before anything is sent: once for a few batches, not for each.
@@ -281,7 +276,7 @@ class Copier:
     def _on_error(self, message: "Message", error: "KafkaError") -> None:
         topic, number = message.topic(), message.partition()
         if topic is None or number is None or number < 0:
-            if error.name() not in _PASSING and not error.retriable():
+            if not is_passing(error) and not error.retriable():
                 raise MirrorError(f"{self._source.label}: {error.str()}")
             return
         copy = self.copies[TopicPartition(topic, number)]
@@ -289,7 +284,8 @@ class Copier:
             self._at_end(copy, int(message.offset() or 0))
         elif error.code() in (error._AUTO_OFFSET_RESET, error.OFFSET_OUT_OF_RANGE):
             self._skip_removed(copy)
-        elif error.name() not in _PASSING | _UNKNOWN and not error.retriable():
+        # An unknown topic passes too: it was asked for since, and is there.
+        elif not (is_passing(error) or is_unknown(error) or error.retriable()):
             raise MirrorError(f"{self._source.label}: {copy.place}: {error.str()}")
 
     def _at_end(self, copy: PartitionCopy, offset: int) -> None:

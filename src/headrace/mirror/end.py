@@ -9,6 +9,7 @@ from collections.abc import Callable, Mapping
 from concurrent.futures import Future
 from typing import TYPE_CHECKING, Any, TypeVar
 
+from headrace.client.error_table import is_passing, is_silence, is_unknown
 from headrace.errors import MirrorError
 from headrace.mirror.listener import Listener
 
@@ -22,33 +23,6 @@ UNKNOWN_S = 30.0
 _WATCH_S = 0.1  # how often something else is looked after while an answer is waited for
 _ANSWER_S = 1.0  # for librdkafka's own answer to arrive after its time is over
 _Answer = TypeVar("_Answer")
-
-# Another moment, another answer: a broker starting or gone, a partition between two leaders.
-_PASSING = frozenset(
-    {
-        "_TRANSPORT",
-        "_TIMED_OUT",
-        "_ALL_BROKERS_DOWN",
-        "_WAIT_COORD",
-        "_WAIT_CACHE",
-        "REQUEST_TIMED_OUT",
-        "LEADER_NOT_AVAILABLE",
-        "NOT_LEADER_FOR_PARTITION",
-        "OFFSET_NOT_AVAILABLE",
-        "FENCED_LEADER_EPOCH",
-        "UNKNOWN_LEADER_EPOCH",
-        "NOT_COORDINATOR",
-        "COORDINATOR_NOT_AVAILABLE",
-        "COORDINATOR_LOAD_IN_PROGRESS",
-        "NOT_CONTROLLER",
-        "BROKER_NOT_AVAILABLE",
-        "REPLICA_NOT_AVAILABLE",
-        "NETWORK_EXCEPTION",
-        "NOT_ENOUGH_REPLICAS",
-        "KAFKA_STORAGE_ERROR",
-    }
-)
-_UNKNOWN = frozenset({"UNKNOWN_TOPIC_OR_PART", "UNKNOWN_TOPIC_ID", "_UNKNOWN_PARTITION"})
 
 
 def _nothing() -> None:
@@ -135,10 +109,10 @@ class End:
                 cause = error.args[0] if is_told else KafkaError(KafkaError._TIMED_OUT)
                 now = time.monotonic()
                 is_over = now >= deadline and not self.is_patient
-                if cause.name() in _UNKNOWN:
+                if is_unknown(cause):
                     unknown_since = unknown_since or now
                     is_over = is_over or now - unknown_since >= UNKNOWN_S
-                elif cause.name() not in _PASSING:
+                elif not is_passing(cause):
                     is_over = True
                 else:
                     unknown_since = None
@@ -183,7 +157,7 @@ class End:
         return {**self._config, **more, "error_cb": self._on_error}
 
     def _on_producer_error(self, error: "KafkaError") -> None:
-        if error.code() in (error._TRANSPORT, error._ALL_BROKERS_DOWN, error._TIMED_OUT):
+        if is_silence(error):
             self.is_lost = True
         self._on_error(error)
 
@@ -196,7 +170,6 @@ class End:
             self._listener.note(f"{self.label}: {error.str()}")
 
     def _tell_outage(self, error: "KafkaError") -> None:
-        no_answer = (error._TRANSPORT, error._TIMED_OUT, error._ALL_BROKERS_DOWN)
-        if error.code() in no_answer and not self._is_out:
+        if is_silence(error) and not self._is_out:
             self._is_out = True
             self._listener.note(f"{self.label} does not answer; trying on")

@@ -3,6 +3,7 @@
 from collections.abc import Iterable, Mapping
 from typing import Any, NamedTuple
 
+from headrace.client.error_table import is_unknown
 from headrace.errors import MirrorError
 from headrace.mirror.end import End
 from headrace.model import TopicPartition, known_topic_id
@@ -177,7 +178,7 @@ def _described(end: End, names: list[str]) -> dict[str, Any]:
             try:
                 found[name] = end.result(future)
             except KafkaException as error:
-                if error.args[0].code() != error.args[0].UNKNOWN_TOPIC_OR_PART:
+                if not is_unknown(error.args[0]):
                     raise
         return found
 

@@ -8,7 +8,7 @@ import importlib
 from typing import TYPE_CHECKING
 
 if TYPE_CHECKING:
-    from headrace.pipelines.bus import Bus
+    from headrace.client.bus import Bus
     from headrace.pipelines.decoders import Avro, Json, Raw, Text, Tsv, Xml
     from headrace.pipelines.definition import Decoder, OpenSink, Option, Pipeline, Run, Sink, Source
     from headrace.pipelines.sinks.console import Console

@@ -11,9 +11,11 @@ from collections.abc import Iterable, Mapping
 from dataclasses import dataclass
 from typing import Any
 
+from headrace.client.bus import READ_COMMITTED, READ_UNCOMMITTED, Bus
+from headrace.client.error_table import is_passing, is_silence, is_unknown
+from headrace.client.errors import PropertyError
 from headrace.errors import SourceError
 from headrace.model import known_topic_id
-from headrace.pipelines.bus import READ_COMMITTED, READ_UNCOMMITTED, Bus
 
 # Long enough for a cluster across an ocean to answer, short enough to wait for on a terminal.
 DEFAULT_TIMEOUT_S = 10.0
@@ -157,7 +159,8 @@ class TopicPositions:
                     for each, future in futures.items()
                 }
             except KafkaException as error:
-                if not has_no_leader(error.args[0]) or time.monotonic() > deadline:
+                is_over = time.monotonic() > deadline or is_silence(error.args[0])
+                if is_over or not is_passing(error.args[0]):
                     raise self._refusal(error) from error
                 time.sleep(_PAUSE_S)
 
@@ -175,7 +178,10 @@ class TopicPositions:
         return self._admin
 
     def _reach(self) -> None:
-        addresses = self._bus.addresses
+        try:
+            addresses = self._bus.addresses
+        except PropertyError as error:
+            raise SourceError(str(error)) from error
         for address in addresses:
             try:
                 socket.create_connection(address, self._timeout_s / len(addresses)).close()
@@ -191,10 +197,9 @@ class TopicPositions:
         kafka_error = error.args[0]
         if self._admin is not None:
             self._admin.poll(0)  # complaints are handed over by polling
-        if has_no_leader(kafka_error):
-            return BusSilentError(f"{self._bus.bootstrap}: {kafka_error.str()}")
-        if not is_of_the_moment(kafka_error):
-            return SourceError(f"{self._bus.bootstrap}: {kafka_error.str()}")
+        if not is_silence(kafka_error):
+            kind = BusSilentError if is_passing(kafka_error) else SourceError
+            return kind(f"{self._bus.bootstrap}: {kafka_error.str()}")
         if self._complaints:
             kind = SourceError if self._is_refused else BusSilentError
             return kind(f"{self._bus.bootstrap}: {self._complaints[0]}")
@@ -219,31 +224,9 @@ def _topic_id(future: Any) -> str | None:
     try:
         return known_topic_id(str(future.result().topic_id))
     except KafkaException as error:
-        if error.args[0].name() in ("UNKNOWN_TOPIC_OR_PART", "UNKNOWN_TOPIC_ID"):
+        if is_unknown(error.args[0]):
             return None
         raise
-
-
-def has_no_leader(error: Any) -> bool:
-    """Whether a node said that another one is to be asked: nodes come, go and change roles."""
-    return error.name() in (
-        "BROKER_NOT_AVAILABLE",
-        "FENCED_LEADER_EPOCH",
-        "LEADER_NOT_AVAILABLE",
-        "NETWORK_EXCEPTION",
-        "NOT_CONTROLLER",
-        "NOT_LEADER_FOR_PARTITION",
-        "OFFSET_NOT_AVAILABLE",
-        "REPLICA_NOT_AVAILABLE",
-        "REQUEST_TIMED_OUT",
-        "UNKNOWN_LEADER_EPOCH",
-    )
-
-
-def is_of_the_moment(error: Any) -> bool:
-    """Whether the same question may get an answer later: nobody answered, or nobody led."""
-    silent = (error._TRANSPORT, error._TIMED_OUT, error._ALL_BROKERS_DOWN)
-    return error.code() in silent or has_no_leader(error)
 
 
 def missing_topic(name: str, known: Mapping[str, object] | Iterable[str], bootstrap: str) -> str:

@@ -8,8 +8,9 @@ from collections.abc import Mapping
 from dataclasses import dataclass
 from typing import TYPE_CHECKING
 
+from headrace.client.addresses import DEFAULT_BOOTSTRAP
+from headrace.client.bus import Bus
 from headrace.errors import PipelineDefinitionError
-from headrace.pipelines.bus import DEFAULT_BOOTSTRAP, Bus
 from headrace.pipelines.decoders.ddl import parse_ddl
 from headrace.pipelines.definition import RECORD_COLUMN, Decoder, Run
 from headrace.pipelines.json_shape import quoted, shape_of
@@ -89,7 +90,7 @@ def read_topic(
 ) -> "DataFrame":
     """What a topic holds from `start` to `end`, as a table; reading it again gives the same.
 
-    `properties` are client properties that Java and librdkafka both know.
+    `properties` are client properties, in the names of Java's clients or of librdkafka.
     """
     bus = _bus(bootstrap, properties)
     ranges = TopicSource(topics=(topic,), start=start, end=end).ranges(bus)
@@ -123,8 +124,7 @@ def _shape_of_topic(bus: Bus, ranges: Ranges, format: str, schema: str | None) -
 
 
 def _bus(bootstrap: str, properties: Mapping[str, str] | None) -> Bus:
-    given = dict(properties or {})
-    return Bus(bootstrap, java=given, librdkafka=given)
+    return Bus(bootstrap, properties or {})
 
 
 def _by_decoder(records: "DataFrame", shape: Shape) -> "DataFrame":

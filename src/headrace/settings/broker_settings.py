@@ -6,13 +6,13 @@ from typing import TypeAlias
 
 from headrace.config import LogConfig
 from headrace.errors import InvalidConfigError, UnknownSettingError
+from headrace.properties import Assignment, read_properties
 from headrace.settings import catalogue, describe, own, retired, rules, security, sources
 from headrace.settings.catalogue import Setting, find_broker_setting
 from headrace.settings.describe import ConfigEntry
 from headrace.settings.dynamic import DynamicConfigs
 from headrace.settings.layers import ConfigSource, Layers
 from headrace.settings.log_config import make_log_config, topic_defaults
-from headrace.settings.sources import Assignment
 from headrace.settings.values import Value, parse
 
 # Inside the class its getters hide the types of the same names.
@@ -52,7 +52,7 @@ class BrokerSettings:
         """Read all sources, the weakest first; raises ConfigError that names source and fix."""
         environment = sources.read_environment(env or {})
         assignments = [
-            *(sources.read_properties(file) if file is not None else ()),
+            *(read_properties(file) if file is not None else ()),
             *environment.assignments,
             *sources.read_command_line(overrides or {}),
         ]

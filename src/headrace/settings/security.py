@@ -9,8 +9,8 @@ import re
 from collections.abc import Iterable, Iterator, Mapping
 
 from headrace.errors import InvalidConfigError, RequestError
+from headrace.properties import Assignment
 from headrace.settings.catalogue import BROKER, find_broker_setting
-from headrace.settings.sources import Assignment
 
 _PLAIN = "PLAINTEXT"
 _PROTOCOLS = "listener.security.protocol.map"

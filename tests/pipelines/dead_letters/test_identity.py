@@ -3,7 +3,7 @@ from typing import Any
 from confluent_kafka.admin import AdminClient
 from confluent_kafka.cimpl import NewTopic
 
-from headrace.pipelines.bus import Bus
+from headrace.client.bus import Bus
 from headrace.pipelines.dead_letters.identity import topic_ids
 from headrace.pipelines.topic_positions import TopicPositions
 from headrace.testing import running_broker

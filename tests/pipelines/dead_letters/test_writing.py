@@ -9,8 +9,8 @@ from typing import TYPE_CHECKING, Any
 import pytest
 from tests.pipelines.decoders.records import records_of
 
+from headrace.client.bus import Bus
 from headrace.pipelines import dead_letters
-from headrace.pipelines.bus import Bus
 from headrace.pipelines.dead_letters.letter import DeadLetter
 from headrace.pipelines.dead_letters.reading import CONSUMER_CONFIG, each_once, read_letters
 from headrace.pipelines.decoders import Json

@@ -8,8 +8,8 @@ from typing import TYPE_CHECKING
 import pytest
 from tests.pipelines.running.stage import JsonFiles, Stage
 
+from headrace.client.bus import Bus
 from headrace.kafka.process import free_ports
-from headrace.pipelines.bus import Bus
 from headrace.testing import RunningBroker, running_broker
 
 if TYPE_CHECKING:

@@ -10,7 +10,7 @@ from dataclasses import dataclass, field
 from pathlib import Path
 from typing import TYPE_CHECKING, Any
 
-from headrace.pipelines.bus import Bus
+from headrace.client.bus import Bus
 from headrace.pipelines.definition import (
     ERROR_COLUMN,
     OpenSink,

@@ -4,7 +4,7 @@ import socket
 
 from tests.pipelines.running.stage import wait_until
 
-from headrace.pipelines.bus import Bus
+from headrace.client.bus import Bus
 from headrace.pipelines.running.bus_watch import BusWatch
 
 NEVER_S = 3600.0

@@ -8,7 +8,7 @@ from typing import TYPE_CHECKING
 import pytest
 from tests.pipelines.running.stage import JsonFiles, a_pipeline, a_topic, values_in
 
-from headrace.pipelines.bus import Bus
+from headrace.client.bus import Bus
 from headrace.pipelines.definition import Transform
 from headrace.pipelines.running.runner import run_pipeline
 from headrace.pipelines.running.settings import AVAILABLE_NOW, RunSettings, Trigger

@@ -17,8 +17,8 @@ from tests.pipelines.running.stage import (
     send,
 )
 
+from headrace.client.bus import Bus
 from headrace.errors import RunError, SinkError, SourceError
-from headrace.pipelines.bus import Bus
 from headrace.pipelines.running.batch import without
 from headrace.pipelines.running.positions import MARK
 from headrace.pipelines.running.settings import Trigger

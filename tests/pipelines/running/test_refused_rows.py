@@ -9,8 +9,8 @@ from typing import TYPE_CHECKING
 import pytest
 from tests.pipelines.running.stage import PATIENCE_S, Numbers, Stage, a_pipeline, values_in
 
+from headrace.client.bus import Bus
 from headrace.errors import SinkError
-from headrace.pipelines.bus import Bus
 from headrace.pipelines.dead_letters.reading import CONSUMER_CONFIG, read_letters
 from headrace.pipelines.definition import RECORD_SCHEMA, OpenSink, Run
 from headrace.pipelines.refusal import RefusedRow, RowsRefusedError

@@ -17,8 +17,8 @@ from tests.pipelines.running.stage import (
     values_in,
 )
 
+from headrace.client.bus import Bus
 from headrace.errors import PipelineError, RunError, SinkError, SourceError
-from headrace.pipelines.bus import Bus
 from headrace.pipelines.running.run_state import (
     FAILED,
     FINISHED,

@@ -4,8 +4,8 @@ from typing import TYPE_CHECKING
 import pytest
 from tests.pipelines.sinks.topics import Seen, produce
 
+from headrace.client.bus import Bus
 from headrace.pipelines import registry
-from headrace.pipelines.bus import Bus
 from headrace.pipelines.definition import RECORD_SCHEMA
 from headrace.pipelines.running.runner import run_pipeline
 from headrace.pipelines.running.settings import RunSettings, Trigger

@@ -5,9 +5,9 @@ from typing import TYPE_CHECKING
 import pytest
 from tests.pipelines.sinks.topics import Seen, produce, records_on
 
+from headrace.client.bus import Bus
 from headrace.errors import PipelineDefinitionError, SourceError
 from headrace.pipelines import registry
-from headrace.pipelines.bus import Bus
 from headrace.pipelines.definition import Pipeline, Run, Sink
 from headrace.pipelines.sinks.lake import LakeSink, compact
 from headrace.pipelines.sinks.lake.source import LakeSource

@@ -9,8 +9,8 @@ from typing import TYPE_CHECKING, Any
 
 import pytest
 
+from headrace.client.bus import Bus
 from headrace.errors import PipelineDefinitionError
-from headrace.pipelines.bus import Bus
 from headrace.pipelines.definition import ERROR_COLUMN, RECORD_SCHEMA, Pipeline, Run
 from headrace.pipelines.shipped import table
 from headrace.pipelines.shipped.table import KeyedDecoder

@@ -4,7 +4,7 @@ from typing import TYPE_CHECKING
 
 import pytest
 
-from headrace.pipelines.bus import Bus
+from headrace.client.bus import Bus
 from headrace.pipelines.definition import Run
 from headrace.pipelines.sinks.console import Console, NobodyReadsError
 from headrace.pipelines.spans import Batch

@@ -13,8 +13,8 @@ import pytest
 from confluent_kafka.admin import AdminClient
 from tests.pipelines.sinks.topics import give, records_on
 
+from headrace.client.bus import Bus
 from headrace.errors import PipelineDefinitionError, SinkError
-from headrace.pipelines.bus import Bus
 from headrace.pipelines.definition import RECORD_FIELDS, Run
 from headrace.pipelines.loops import TopicsInUse
 from headrace.pipelines.sinks import topic as topic_module

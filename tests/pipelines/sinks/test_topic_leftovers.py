@@ -5,7 +5,7 @@ from typing import Any
 import pytest
 from tests.pipelines.sinks.topics import Seen, produce
 
-from headrace.pipelines.bus import Bus
+from headrace.client.bus import Bus
 from headrace.pipelines.sinks import topic_leftovers
 from headrace.pipelines.sinks.topic_leftovers import Leftovers
 from headrace.pipelines.sinks.topic_marks import SOURCE_HEADER, Source, mark_of

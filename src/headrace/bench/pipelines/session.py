@@ -5,7 +5,7 @@ from collections.abc import Callable, Mapping
 from pathlib import Path
 from typing import TYPE_CHECKING
 
-from headrace.pipelines.bus import Bus
+from headrace.client.bus import Bus
 
 if TYPE_CHECKING:
     from pyspark.sql import SparkSession

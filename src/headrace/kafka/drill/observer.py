@@ -9,11 +9,12 @@ import threading
 from collections.abc import Iterable, Mapping
 from typing import NamedTuple
 
+from headrace.client.addresses import Address
 from headrace.errors import EngineError
 from headrace.kafka.drill.timeline import Kind, Timeline
 from headrace.kafka.quorum import active_controller
 from headrace.kafka.replicas import ClusterMetadata, Partition, Replica, cluster_metadata
-from headrace.kafka.wire import Address, WireConnection
+from headrace.kafka.wire import WireConnection
 
 _EVERY_S = 0.1
 _CONTROLLER_EVERY_S = 0.25

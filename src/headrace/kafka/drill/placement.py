@@ -15,8 +15,9 @@ from kio.schema.elect_leaders.v2.request import ElectLeadersRequest, TopicPartit
 from kio.schema.types import BrokerId, TopicName
 from kio.static.primitive import i8, i32, i32Timedelta
 
+from headrace.client.addresses import Address
 from headrace.kafka.replicas import Partition, Replica
-from headrace.kafka.wire import Address, WireConnection
+from headrace.kafka.wire import WireConnection
 
 _TIMEOUT_S = 10.0
 _TIMEOUT = i32Timedelta.parse(datetime.timedelta(seconds=_TIMEOUT_S))

@@ -8,6 +8,7 @@ import time
 from collections.abc import Callable
 from typing import NamedTuple
 
+from headrace.client.addresses import Address
 from headrace.errors import DrillError
 from headrace.kafka.cluster import Cluster
 from headrace.kafka.drill import placement
@@ -21,7 +22,6 @@ from headrace.kafka.drill.plan import Plan
 from headrace.kafka.drill.timeline import Kind, Timeline
 from headrace.kafka.layout import BROKER, HOST
 from headrace.kafka.node import RUNNING, Node
-from headrace.kafka.wire import Address
 
 _TICK_S = 0.05
 _PLACED_TIMEOUT_S = 15.0

@@ -9,8 +9,9 @@ from collections.abc import Callable, Iterator
 from dataclasses import dataclass, field
 from typing import TYPE_CHECKING, Any
 
+from headrace.client.bus import Bus
+from headrace.client.error_table import is_passing, is_too_large
 from headrace.errors import SinkError
-from headrace.pipelines.bus import Bus
 from headrace.pipelines.dead_letters import identity
 from headrace.pipelines.dead_letters.fitting import Draft, LetterTooLargeError, fit
 from headrace.pipelines.dead_letters.letter import (
@@ -24,7 +25,6 @@ from headrace.pipelines.dead_letters.letter import (
     TOPIC_ID,
 )
 from headrace.pipelines.definition import ERROR_COLUMN, Decoder
-from headrace.pipelines.topic_positions import is_of_the_moment
 
 if TYPE_CHECKING:
     import pyarrow
@@ -101,7 +101,7 @@ class _Task:
                 f"{error.str() or error.name()}; create it yourself or name another with "
                 "--dead-letter-topic"
             )
-            self.is_retriable = is_of_the_moment(error)
+            self.is_retriable = is_passing(error)
 
     def send(self, batch: "pyarrow.RecordBatch") -> None:
         """Queue a letter for every row."""
@@ -194,7 +194,7 @@ class _Task:
             except BufferError:
                 self._producer.poll(_WAIT_S)
             except KafkaException as error:
-                if not _is_too_large(error.args[0]):
+                if not is_too_large(error.args[0]):
                     raise
                 self._too_large.append(draft)
                 break
@@ -207,7 +207,7 @@ class _Task:
             if error is None:
                 self.written += 1
                 self.cut += is_cut
-            elif _is_too_large(error):
+            elif is_too_large(error):
                 self._too_large.append(draft)
             else:
                 self.fail(error)
@@ -259,8 +259,3 @@ def limit_of(admin: Any, topic: str) -> int:
         return int(entries["max.message.bytes"].value)
     except (KafkaException, KeyError, TypeError, ValueError):
         return MAX_LETTER_BYTES
-
-
-def _is_too_large(error: Any) -> bool:
-    # The name of both: librdkafka refuses by its own limit before a broker does.
-    return error.name() in ("MSG_SIZE_TOO_LARGE", "_MSG_SIZE_TOO_LARGE", "RECORD_LIST_TOO_LARGE")

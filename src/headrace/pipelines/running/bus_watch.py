@@ -10,7 +10,7 @@ import time
 from types import TracebackType
 from typing import Self
 
-from headrace.pipelines.bus import Bus
+from headrace.client.bus import Bus
 
 LOOK_INTERVAL_S = 3.0
 # A connection that is refused costs nothing, and everybody waits for the first that is not.

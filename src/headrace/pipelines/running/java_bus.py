@@ -8,8 +8,8 @@ from collections.abc import Iterable
 from dataclasses import dataclass
 from typing import TYPE_CHECKING, Any
 
+from headrace.client.bus import Bus
 from headrace.model import known_topic_id
-from headrace.pipelines.bus import Bus
 from headrace.pipelines.topic_positions import BusIdentity, BusSilentError
 
 if TYPE_CHECKING:
@@ -73,7 +73,8 @@ class JavaBus:
         if self._admin is None:
             properties = self._java.java.util.Properties()
             timeouts = {"default.api.timeout.ms": _TIMEOUT_MS, "request.timeout.ms": _TIMEOUT_MS}
-            given = {"bootstrap.servers": self._bus.bootstrap, **timeouts, **self._bus.java}
+            own = self._bus.java_properties()
+            given = {"bootstrap.servers": self._bus.bootstrap, **timeouts, **own}
             for name, value in given.items():
                 properties.put(name, str(value))
             self._admin = self._java.org.apache.kafka.clients.admin.AdminClient.create(properties)

@@ -13,8 +13,8 @@ import time
 from collections.abc import Callable, Mapping
 from typing import Any
 
+from headrace.client.bus import Bus
 from headrace.errors import SourceError
-from headrace.pipelines.bus import Bus
 from headrace.pipelines.running.java_bus import GroupFacts
 
 MARK = "headrace pipeline"  # the metadata of our commits

@@ -15,8 +15,8 @@ from dataclasses import dataclass
 from pathlib import Path
 from typing import TYPE_CHECKING, Any
 
+from headrace.client.bus import Bus
 from headrace.errors import HeadraceError
-from headrace.pipelines.bus import Bus
 from headrace.pipelines.definition import Pipeline, Run
 from headrace.pipelines.loops import TopicsInUse, refuse_loops, refuse_twins
 from headrace.pipelines.running import run_state

@@ -11,8 +11,8 @@ from collections.abc import Callable, Iterator
 from pathlib import Path
 from typing import Any
 
+from headrace.client.bus import Bus
 from headrace.errors import SourceError
-from headrace.pipelines.bus import Bus
 from headrace.pipelines.definition import Pipeline, Run
 from headrace.pipelines.running import run_state
 from headrace.pipelines.running.batch import BatchWriter

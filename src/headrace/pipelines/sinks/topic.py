@@ -12,8 +12,9 @@ from collections.abc import Mapping
 from dataclasses import dataclass
 from typing import TYPE_CHECKING, Any
 
+from headrace.client.bus import READ_UNCOMMITTED
+from headrace.client.error_table import is_passing
 from headrace.errors import PipelineDefinitionError, SinkError
-from headrace.pipelines.bus import READ_UNCOMMITTED
 from headrace.pipelines.definition import RECORD_COLUMN, OpenSink, Option, Run, Sink
 from headrace.pipelines.hadoop_files import HadoopFiles
 from headrace.pipelines.sinks.topic_attempts import with_stage_attempt
@@ -27,7 +28,7 @@ from headrace.pipelines.sinks.topic_notes import (
 from headrace.pipelines.sinks.topic_unnoted import Unnoted
 from headrace.pipelines.sinks.topic_writer import RESULT_SCHEMA, TopicWriter
 from headrace.pipelines.spans import Batch, Written
-from headrace.pipelines.topic_positions import TopicPositions, is_of_the_moment
+from headrace.pipelines.topic_positions import TopicPositions
 
 if TYPE_CHECKING:
     from pyspark.sql import Column, DataFrame, Row
@@ -231,7 +232,7 @@ def create_topic(run: Run, topic: str, partitions: int) -> None:
         admin.create_topics([wanted], request_timeout=_CREATE_TIMEOUT_S)[topic].result()
     except KafkaException as error:
         if error.args[0].name() != "TOPIC_ALREADY_EXISTS":
-            kind = BrokerAwayError if is_of_the_moment(error.args[0]) else SinkError
+            kind = BrokerAwayError if is_passing(error.args[0]) else SinkError
             raise kind(f"cannot create topic {topic}: {error.args[0].str()}") from error
     # A cluster's nodes learn of it one after the other.
     deadline = time.monotonic() + _CREATE_TIMEOUT_S

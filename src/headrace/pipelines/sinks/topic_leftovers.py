@@ -9,11 +9,12 @@ import time
 from collections.abc import Callable, Iterable, Mapping
 from typing import Any
 
+from headrace.client.bus import ISOLATION_LEVEL, READ_UNCOMMITTED, Bus
+from headrace.client.error_table import is_passing
 from headrace.errors import SinkError
-from headrace.pipelines.bus import ISOLATION_LEVEL, READ_UNCOMMITTED, Bus
 from headrace.pipelines.sinks.topic_marks import Mark, Marks, Source, read_mark
 from headrace.pipelines.spans import Batch, Range
-from headrace.pipelines.topic_positions import BusSilentError, Partition, is_of_the_moment
+from headrace.pipelines.topic_positions import BusSilentError, Partition
 
 # Spark ends the worker of a task it has given up after two seconds, and Java's end ends all of
 # them at once; what they had sent is in the log by then, unless the broker itself hangs.
@@ -146,7 +147,7 @@ class Leftovers:
         if error is None:
             return False
         if error.code() != error._PARTITION_EOF:
-            kind = BusSilentError if is_of_the_moment(error) else SinkError
+            kind = BusSilentError if is_passing(error) else SinkError
             raise kind(f"{self._bus.bootstrap} did not give back what is there: {error.str()}")
         return True
 

@@ -13,8 +13,9 @@ from dataclasses import dataclass, field
 from itertools import chain
 from typing import TYPE_CHECKING, Any
 
+from headrace.client.bus import Bus
+from headrace.client.error_table import is_passing
 from headrace.errors import HeadraceError
-from headrace.pipelines.bus import Bus
 from headrace.pipelines.sinks.topic_attempts import is_repeated
 from headrace.pipelines.sinks.topic_marks import (
     SOURCE_HEADER,
@@ -71,7 +72,7 @@ class TopicWriter:
             else:
                 task.write(rows)
         except KafkaException as error:
-            task.fail(error.args[0].str(), is_retriable=_can_pass(error.args[0]))
+            task.fail(error.args[0].str(), is_retriable=is_passing(error.args[0]))
         except HeadraceError as error:
             task.fail(str(error), is_retriable=getattr(error, "is_retriable", False))
         topics = pyarrow.array([sorted(task.topics)], pyarrow.list_(pyarrow.string()))
@@ -211,7 +212,7 @@ class _Task:
             except KafkaException as error:
                 reason = error.args[0]
                 sentence = _sentence(reason, topic, partition, len(value or b""))
-                self.fail(sentence, is_retriable=_can_pass(reason))
+                self.fail(sentence, is_retriable=is_passing(reason))
             else:
                 self.written += 1
                 return
@@ -220,13 +221,7 @@ class _Task:
         if error is not None:
             size = len(message.value() or b"")
             sentence = _sentence(error, message.topic(), message.partition(), size)
-            self.fail(sentence, is_retriable=_can_pass(error))
-
-
-def _can_pass(error: Any) -> bool:
-    from headrace.pipelines.topic_positions import is_of_the_moment
-
-    return is_of_the_moment(error) or error.code() == error._MSG_TIMED_OUT
+            self.fail(sentence, is_retriable=is_passing(error))
 
 
 def _sentence(error: Any, topic: str, partition: int, size_bytes: int) -> str:

@@ -10,8 +10,8 @@ from collections.abc import Mapping
 from dataclasses import dataclass, field
 from typing import TYPE_CHECKING, Any
 
+from headrace.client.bus import Bus
 from headrace.errors import PipelineDefinitionError, SourceError
-from headrace.pipelines.bus import Bus
 from headrace.pipelines.json_shape import quoted
 from headrace.pipelines.source import Ranges, read_ranges
 from headrace.pipelines.sql_query.bounds import EVERYTHING, Boxes, bounds_of

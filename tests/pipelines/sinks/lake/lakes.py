@@ -3,7 +3,7 @@
 from pathlib import Path
 from typing import TYPE_CHECKING
 
-from headrace.pipelines.bus import Bus
+from headrace.client.bus import Bus
 from headrace.pipelines.decoders.raw import Raw
 from headrace.pipelines.definition import RECORD_SCHEMA, OpenSink, Pipeline, Run
 from headrace.pipelines.running.batch import BatchWriter

@@ -9,7 +9,7 @@ from typing import Any, Self
 
 import pyarrow as pa
 
-from headrace.pipelines.bus import Bus
+from headrace.client.bus import Bus
 from headrace.pipelines.definition import Run
 from headrace.pipelines.sinks.sql.address import parse_address
 from headrace.pipelines.sinks.sql.columns import Column

@@ -5,11 +5,11 @@ from dataclasses import dataclass
 from pathlib import Path
 from typing import TYPE_CHECKING
 
+from headrace.client.bus import Bus
+from headrace.client.positions import Kind, Position, parse_position
 from headrace.errors import ConfigError, PipelineDefinitionError, SourceError
-from headrace.pipelines.bus import Bus
 from headrace.pipelines.definition import RECORD_SCHEMA, Run, Source
 from headrace.pipelines.sinks.lake.sink import read_lake
-from headrace.positions import Kind, Position, parse_position
 
 if TYPE_CHECKING:
     from pyspark.sql import Column, DataFrame

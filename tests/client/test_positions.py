@@ -1,7 +1,7 @@
 import pytest
 
+from headrace.client.positions import Kind, Position, parse_position
 from headrace.errors import ConfigError
-from headrace.positions import Kind, Position, parse_position
 
 
 def test_a_position_is_read_without_the_command_line() -> None:

@@ -2,9 +2,9 @@ from pathlib import Path
 
 import pytest
 
-from headrace.cli.client_properties import translate
-from headrace.cli.output import UsageError
-from headrace.settings.sources import parse_properties
+from headrace.client.errors import PropertyError
+from headrace.client.librdkafka_names import translate
+from headrace.properties import parse_properties
 
 PLAIN = "org.apache.kafka.common.security.plain.PlainLoginModule"
 SCRAM = "org.apache.kafka.common.security.scram.ScramLoginModule"
@@ -113,7 +113,7 @@ def test_assignors_have_librdkafkas_names() -> None:
     ],
 )
 def test_what_cannot_be_translated_names_the_line_and_the_way_out(text: str, wanted: str) -> None:
-    with pytest.raises(UsageError, match=r"client\.properties:") as caught:
+    with pytest.raises(PropertyError, match=r"client\.properties:") as caught:
         translated(text)
 
     assert wanted in str(caught.value)
@@ -123,5 +123,5 @@ def test_a_java_truststore_is_told_by_its_bytes(tmp_path: Path) -> None:
     path = tmp_path / "store.jks"
     path.write_bytes(b"\xfe\xed\xfe\xed")
 
-    with pytest.raises(UsageError, match="reads no Java truststore"):
+    with pytest.raises(PropertyError, match="reads no Java truststore"):
         translated(f"ssl.truststore.location={path}")

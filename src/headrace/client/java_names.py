@@ -9,8 +9,8 @@ import re
 from collections.abc import Iterable
 from pathlib import Path
 
-from headrace.cli.output import UsageError
-from headrace.settings.sources import Assignment
+from headrace.client.errors import PropertyError
+from headrace.properties import Assignment
 
 _RENAMED = {
     "fetch.wait.max.ms": "fetch.max.wait.ms",
@@ -68,7 +68,7 @@ _PEM = "PEM"
 
 
 def java_properties(properties: Iterable[Assignment]) -> dict[str, str]:
-    """Return librdkafka's properties as Java knows them; UsageError for what it cannot have."""
+    """Return librdkafka's properties as Java knows them; PropertyError for what it cannot have."""
     given = {each.name: each for each in properties}
     java = dict[str, str]()
     for name, each in given.items():
@@ -96,7 +96,7 @@ def _stores(given: dict[str, Assignment]) -> dict[str, str]:
         java["ssl.truststore.type"] = _PEM
     authority = given.get("ssl.ca.location")
     if authority is not None and not Path(authority.value).is_file():
-        raise UsageError(f"{authority.source}: {authority.value} is no file; Java needs a PEM file")
+        raise PropertyError(authority, f"{authority.value} is no file; Java needs a PEM file")
     if "ssl.keystore.location" in given:
         java["ssl.keystore.type"] = "PKCS12"
     if {"ssl.certificate.pem", "ssl.key.pem"} & given.keys():
@@ -108,7 +108,7 @@ def _stores(given: dict[str, Assignment]) -> dict[str, str]:
         lone = certificate or key
         assert lone is not None
         missing = "ssl.key.location" if key is None else "ssl.certificate.location"
-        raise UsageError(f"{lone.source}: {lone.name} needs {missing} beside it")
+        raise PropertyError(lone, f"{lone.name} needs {missing} beside it")
     java["ssl.keystore.type"] = _PEM
     if certificate.value == key.value:
         java["ssl.keystore.location"] = key.value
@@ -116,18 +116,20 @@ def _stores(given: dict[str, Assignment]) -> dict[str, str]:
     java["ssl.keystore.certificate.chain"] = _read(certificate)
     java["ssl.keystore.key"] = _read(key)
     if re.search(r"BEGIN (RSA|EC|DSA) PRIVATE KEY", java["ssl.keystore.key"]):
-        raise UsageError(
-            f"{key.source}: Java reads only keys of the form PKCS#8; make {key.value} one with "
-            "openssl pkcs8 -topk8 -in KEY -out NEW_KEY"
+        raise PropertyError(
+            key,
+            f"Java reads only keys of the form PKCS#8; make {key.value} one with "
+            "openssl pkcs8 -topk8 -in KEY -out NEW_KEY",
         )
     return java
 
 
 def _refuse_no_verification(each: Assignment) -> None:
     if each.value.lower() in ("false", "0", "f"):
-        raise UsageError(
-            f"{each.source}: Java always verifies certificates; name the CA in ssl.ca.location, "
-            "and for another host name set ssl.endpoint.identification.algorithm=none"
+        raise PropertyError(
+            each,
+            "Java always verifies certificates; name the CA in ssl.ca.location, "
+            "and for another host name set ssl.endpoint.identification.algorithm=none",
         )
 
 
@@ -141,7 +143,7 @@ def _login(given: dict[str, Assignment]) -> dict[str, str]:
         names = ("sasl.username", "sasl.password")
         missing = [name for name in names if name not in given]
         if missing:
-            raise UsageError(f"{mechanism.source}: {word} needs {' and '.join(missing)}")
+            raise PropertyError(mechanism, f"{word} needs {' and '.join(missing)}")
         user, password = (given[name].value for name in names)
         return {"sasl.jaas.config": _jaas(_LOGIN_MODULES[word], username=user, password=password)}
     if word == "OAUTHBEARER":
@@ -152,9 +154,10 @@ def _login(given: dict[str, Assignment]) -> dict[str, str]:
             "sasl.jaas.config": _jaas(_OAUTH_MODULE, **options),
             "sasl.login.callback.handler.class": _OAUTH_HANDLER,
         }
-    raise UsageError(
-        f"{mechanism.source}: {word} is not passed on to Spark; "
-        "PLAIN, SCRAM-SHA-256, SCRAM-SHA-512 and OAUTHBEARER are"
+    raise PropertyError(
+        mechanism,
+        f"{word} is not passed on to Spark; "
+        "PLAIN, SCRAM-SHA-256, SCRAM-SHA-512 and OAUTHBEARER are",
     )
 
 
@@ -173,4 +176,4 @@ def _read(each: Assignment) -> str:
         return Path(each.value).read_text("ascii")
     except (OSError, UnicodeDecodeError) as error:
         reason = getattr(error, "strerror", None) or "it is not PEM"
-        raise UsageError(f"{each.source}: cannot read {each.value}: {reason}") from error
+        raise PropertyError(each, f"cannot read {each.value}: {reason}") from error

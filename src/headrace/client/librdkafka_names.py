@@ -9,8 +9,8 @@ import re
 from collections.abc import Iterable, Mapping
 from pathlib import Path
 
-from headrace.cli.output import UsageError
-from headrace.settings.sources import Assignment
+from headrace.client.errors import PropertyError
+from headrace.properties import Assignment
 
 _RENAMED = {
     "fetch.max.wait.ms": "fetch.wait.max.ms",
@@ -72,7 +72,7 @@ _ASSIGNORS = {
 
 
 def translate(properties: Iterable[Assignment]) -> list[Assignment]:
-    """Return the properties as librdkafka knows them; raises UsageError for what it cannot have."""
+    """The properties as librdkafka knows them; PropertyError for what it cannot have."""
     given = {each.name: each for each in properties}
     translated = list[Assignment]()
     for each in given.values():
@@ -85,7 +85,7 @@ def _translate(each: Assignment, given: Mapping[str, Assignment]) -> list[Assign
     if name in _LEFT_OUT:
         return []
     if name in _USE_INSTEAD:
-        raise UsageError(f"{source}: {name} means nothing to librdkafka; use {_USE_INSTEAD[name]}")
+        raise PropertyError(each, f"{name} means nothing to librdkafka; use {_USE_INSTEAD[name]}")
     if name in _RENAMED:
         return [Assignment(_RENAMED[name], value, source)]
     if name == "sasl.jaas.config":
@@ -105,9 +105,10 @@ def _translate(each: Assignment, given: Mapping[str, Assignment]) -> list[Assign
 def _from_jaas(each: Assignment) -> list[Assignment]:
     match = _MODULE.fullmatch(each.value)
     if match is None:
-        raise UsageError(
-            f"{each.source}: sasl.jaas.config is not of the form "
-            "'MODULE required name=\"value\";'; sasl.username and sasl.password do the same"
+        raise PropertyError(
+            each,
+            "sasl.jaas.config is not of the form "
+            "'MODULE required name=\"value\";'; sasl.username and sasl.password do the same",
         )
     module = match[1].rpartition(".")[2]
     options = {
@@ -117,7 +118,7 @@ def _from_jaas(each: Assignment) -> list[Assignment]:
     if module in ("PlainLoginModule", "ScramLoginModule"):
         missing = [name for name in ("username", "password") if name not in options]
         if missing:
-            raise UsageError(f"{each.source}: sasl.jaas.config lacks {' and '.join(missing)}")
+            raise PropertyError(each, f"sasl.jaas.config lacks {' and '.join(missing)}")
         return [
             Assignment(f"sasl.{name}", options[name], each.source)
             for name in ("username", "password")
@@ -126,17 +127,19 @@ def _from_jaas(each: Assignment) -> list[Assignment]:
         named = {new: options[old] for old, new in _OAUTH_OPTIONS.items() if old in options}
         named["sasl.oauthbearer.method"] = "oidc"
         return [Assignment(name, value, each.source) for name, value in named.items()]
-    raise UsageError(
-        f"{each.source}: sasl.jaas.config names {module}, which librdkafka does not have; "
-        "for Kerberos use sasl.kerberos.keytab and sasl.kerberos.principal"
+    raise PropertyError(
+        each,
+        f"sasl.jaas.config names {module}, which librdkafka does not have; "
+        "for Kerberos use sasl.kerberos.keytab and sasl.kerberos.principal",
     )
 
 
 def _from_truststore(each: Assignment, given: Mapping[str, Assignment]) -> list[Assignment]:
     if _store_type("truststore", given) != "PEM":
-        raise UsageError(
-            f"{each.source}: librdkafka reads no Java truststore ({each.name}); export its "
-            "certificates with keytool -exportcert -rfc and name the file in ssl.ca.location"
+        raise PropertyError(
+            each,
+            f"librdkafka reads no Java truststore ({each.name}); export its "
+            "certificates with keytool -exportcert -rfc and name the file in ssl.ca.location",
         )
     if each.name == "ssl.truststore.location":
         return [Assignment("ssl.ca.location", each.value, each.source)]
@@ -148,9 +151,10 @@ def _from_keystore(each: Assignment, given: Mapping[str, Assignment]) -> list[As
     if kind == "PKCS12":
         return [each]  # librdkafka has the same two properties for it
     if kind != "PEM":
-        raise UsageError(
-            f"{each.source}: librdkafka reads no Java keystore ({each.name}); convert it with "
-            "keytool -importkeystore -deststoretype PKCS12 and set ssl.keystore.type=PKCS12"
+        raise PropertyError(
+            each,
+            f"librdkafka reads no Java keystore ({each.name}); convert it with "
+            "keytool -importkeystore -deststoretype PKCS12 and set ssl.keystore.type=PKCS12",
         )
     if each.name == "ssl.keystore.location":
         names = ("ssl.certificate.location", "ssl.key.location")
@@ -169,9 +173,7 @@ def _store_type(store: str, given: Mapping[str, Assignment]) -> str:
         with Path(location.value).open("rb") as file:
             head = file.read(4096)
     except OSError as error:
-        raise UsageError(
-            f"{location.source}: cannot read {location.value}: {error.strerror}"
-        ) from error
+        raise PropertyError(location, f"cannot read {location.value}: {error.strerror}") from error
     if b"-----BEGIN" in head:
         return "PEM"
     return "PKCS12" if head[:1] == b"\x30" else "JKS"  # DER of PKCS#12 is a SEQUENCE

@@ -2,11 +2,11 @@ from pathlib import Path
 
 import pytest
 
-from headrace.cli.client_properties import translate
 from headrace.cli.connection import Connection
-from headrace.cli.java_properties import java_properties
-from headrace.cli.output import UsageError
-from headrace.settings.sources import parse_properties
+from headrace.client.errors import PropertyError
+from headrace.client.java_names import java_properties
+from headrace.client.librdkafka_names import translate
+from headrace.properties import parse_properties
 
 PLAIN = "org.apache.kafka.common.security.plain.PlainLoginModule"
 SCRAM = "org.apache.kafka.common.security.scram.ScramLoginModule"
@@ -94,7 +94,7 @@ def test_a_host_name_that_is_not_checked_is_an_empty_word_in_java() -> None:
     ],
 )
 def test_what_java_cannot_have_is_refused(text: str, sentence: str) -> None:
-    with pytest.raises(UsageError, match=sentence):
+    with pytest.raises(PropertyError, match=sentence):
         java(text)
 
 
@@ -102,7 +102,7 @@ def test_a_key_that_java_cannot_read_is_refused_with_the_fix(tmp_path: Path, pem
     key = tmp_path / "key.pem"
     key.write_text("-----BEGIN RSA PRIVATE KEY-----\n")
 
-    with pytest.raises(UsageError, match="openssl pkcs8 -topk8"):
+    with pytest.raises(PropertyError, match="openssl pkcs8 -topk8"):
         java(f"ssl.certificate.location={pem}\nssl.key.location={key}")
 
 
