@@ -2,7 +2,6 @@ from pathlib import Path
 
 import pytest
 
-from headrace.cli.connection import Connection
 from headrace.client.errors import PropertyError
 from headrace.client.java_names import java_properties
 from headrace.client.librdkafka_names import translate
@@ -104,15 +103,3 @@ def test_a_key_that_java_cannot_read_is_refused_with_the_fix(tmp_path: Path, pem
 
     with pytest.raises(PropertyError, match="openssl pkcs8 -topk8"):
         java(f"ssl.certificate.location={pem}\nssl.key.location={key}")
-
-
-def test_a_connection_gives_its_bus_both_clients_words(pem: Path) -> None:
-    bus = Connection("a:1,b:2", properties=[f"ssl.truststore.location={pem}"]).bus()
-
-    assert bus.bootstrap == "a:1,b:2"
-    assert bus.librdkafka == {"ssl.ca.location": str(pem)}
-    assert bus.spark_options() == {
-        "kafka.bootstrap.servers": "a:1,b:2",
-        "kafka.ssl.truststore.location": str(pem),
-        "kafka.ssl.truststore.type": "PEM",
-    }

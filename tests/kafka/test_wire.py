@@ -38,12 +38,6 @@ def closed_port() -> str:
         return f"127.0.0.1:{listener.getsockname()[1]}"
 
 
-def test_addresses_are_read_or_refused():
-    assert parse_addresses("a:1, [::1]:2") == [("a", 1), ("::1", 2)]
-    with pytest.raises(EngineError, match="'nonsense' is not HOST:PORT"):
-        parse_addresses("a:1,nonsense")
-
-
 def test_a_dead_and_a_paused_node_among_the_addresses_do_not_matter(broker):
     with silent_listener() as paused:
         bootstrap = f"{closed_port()},{paused},{broker.bootstrap}"

@@ -20,29 +20,29 @@ if TYPE_CHECKING:
     from headrace.pipelines.topic_view import read_topic, stream_topic
 
 _MODULES = {
-    "Avro": "decoders",
-    "Bus": "bus",
-    "Console": "sinks.console",
-    "Decoder": "definition",
-    "Json": "decoders",
-    "LakeSink": "sinks.lake",
-    "OpenSink": "definition",
-    "Option": "definition",
-    "Pipeline": "definition",
-    "Raw": "decoders",
-    "Run": "definition",
-    "Sink": "definition",
-    "Source": "definition",
-    "SqlTable": "sinks.sql",
-    "Text": "decoders",
-    "TopicSink": "sinks.topic",
-    "TopicSource": "source",
-    "Tsv": "decoders",
-    "Xml": "decoders",
-    "parse_sink": "sinks.uri",
-    "read_lake": "sinks.lake",
-    "read_topic": "topic_view",
-    "stream_topic": "topic_view",
+    "Avro": "headrace.pipelines.decoders",
+    "Bus": "headrace.client.bus",
+    "Console": "headrace.pipelines.sinks.console",
+    "Decoder": "headrace.pipelines.definition",
+    "Json": "headrace.pipelines.decoders",
+    "LakeSink": "headrace.pipelines.sinks.lake",
+    "OpenSink": "headrace.pipelines.definition",
+    "Option": "headrace.pipelines.definition",
+    "Pipeline": "headrace.pipelines.definition",
+    "Raw": "headrace.pipelines.decoders",
+    "Run": "headrace.pipelines.definition",
+    "Sink": "headrace.pipelines.definition",
+    "Source": "headrace.pipelines.definition",
+    "SqlTable": "headrace.pipelines.sinks.sql",
+    "Text": "headrace.pipelines.decoders",
+    "TopicSink": "headrace.pipelines.sinks.topic",
+    "TopicSource": "headrace.pipelines.source",
+    "Tsv": "headrace.pipelines.decoders",
+    "Xml": "headrace.pipelines.decoders",
+    "parse_sink": "headrace.pipelines.sinks.uri",
+    "read_lake": "headrace.pipelines.sinks.lake",
+    "read_topic": "headrace.pipelines.topic_view",
+    "stream_topic": "headrace.pipelines.topic_view",
 }
 
 __all__ = [
@@ -75,7 +75,7 @@ __all__ = [
 def __getattr__(name: str) -> object:
     if name not in _MODULES:
         raise AttributeError(f"module {__name__} has no attribute {name}")
-    return getattr(importlib.import_module(f"{__name__}.{_MODULES[name]}"), name)
+    return getattr(importlib.import_module(_MODULES[name]), name)
 
 
 def __dir__() -> list[str]:

@@ -101,7 +101,7 @@ def sasl_bus(node: SecureNode, password: str = "secret") -> Bus:
         "sasl.mechanism": "PLAIN",
         "sasl.jaas.config": f'{LOGIN_MODULE} username="alice" password="{password}";',
     }
-    return Bus(node.sasl, java=java)
+    return Bus(node.sasl, java)
 
 
 def tls_bus(node: SecureNode, ca: str = "ca.pem") -> Bus:
@@ -112,7 +112,7 @@ def tls_bus(node: SecureNode, ca: str = "ca.pem") -> Bus:
         "ssl.keystore.type": "PEM",
         "ssl.keystore.location": str(node.certificates / "client.pem"),
     }
-    return Bus(node.tls, java=java)
+    return Bus(node.tls, java)
 
 
 BUSES = {"sasl": sasl_bus, "tls": tls_bus}
@@ -164,10 +164,10 @@ def test_a_stranger_s_certificate_is_told(spark: "SparkSession", node: SecureNod
 def test_sasl_on_a_listener_without_it_is_told(spark: "SparkSession", node: SecureNode) -> None:
     bus = sasl_bus(node)
 
-    assert "does not speak SASL" in refused(spark, Bus(node.plain, java=bus.java))
+    assert "does not speak SASL" in refused(spark, Bus(node.plain, bus.properties))
 
 
 def test_tls_on_a_listener_without_it_is_told(spark: "SparkSession", node: SecureNode) -> None:
     bus = tls_bus(node)
 
-    assert "ends every connection at the log-on" in refused(spark, Bus(node.plain, java=bus.java))
+    assert "ends every connection at the log-on" in refused(spark, Bus(node.plain, bus.properties))

@@ -1,0 +1,52 @@
+import pytest
+from confluent_kafka import KafkaError
+
+from headrace.client import error_table
+from headrace.client.error_table import (
+    Kind,
+    is_leaderless,
+    is_passing,
+    is_too_large,
+    kind_of,
+    sentence_of,
+)
+
+
+@pytest.mark.parametrize(
+    ("code", "kind"),
+    [
+        (KafkaError._TRANSPORT, Kind.SILENT),
+        (KafkaError._MSG_TIMED_OUT, Kind.SILENT),
+        (KafkaError.NOT_LEADER_FOR_PARTITION, Kind.MOVING),
+        (KafkaError.COORDINATOR_LOAD_IN_PROGRESS, Kind.LOADING),
+        (KafkaError.UNKNOWN_TOPIC_OR_PART, Kind.UNKNOWN),
+        (KafkaError.TOPIC_ALREADY_EXISTS, Kind.REFUSED),
+        (KafkaError._AUTHENTICATION, Kind.REFUSED),
+    ],
+)
+def test_an_error_is_of_one_kind(code: int, kind: Kind) -> None:
+    error = KafkaError(code)
+
+    assert kind_of(error) is kind
+    assert is_passing(error) is (kind in (Kind.SILENT, Kind.MOVING, Kind.LOADING))
+    assert is_leaderless(error) is (kind in (Kind.MOVING, Kind.UNKNOWN))
+
+
+def test_every_name_in_the_table_is_one_of_librdkafkas() -> None:
+    named = {name for names in error_table._NAMES.values() for name in names}
+
+    assert {name for name in named if not hasattr(KafkaError, name)} == set()
+    assert len(named) == sum(map(len, error_table._NAMES.values())), "a name stands twice"
+
+
+def test_a_sentence_says_what_to_do_where_the_broker_does_not() -> None:
+    known = KafkaError(KafkaError.NON_EMPTY_GROUP)
+    other = KafkaError(KafkaError.INVALID_PARTITIONS, "Broker: too many")
+
+    assert sentence_of(known) == "the group has members; stop them first"
+    assert sentence_of(other) == "too many"
+
+
+@pytest.mark.parametrize("code", [KafkaError.MSG_SIZE_TOO_LARGE, KafkaError.RECORD_LIST_TOO_LARGE])
+def test_both_limits_make_a_message_too_large(code: int) -> None:
+    assert is_too_large(KafkaError(code))
