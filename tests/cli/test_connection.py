@@ -1,7 +1,6 @@
 import socket
 import subprocess
 import sys
-from collections.abc import Callable
 from pathlib import Path
 
 import pytest
@@ -9,7 +8,6 @@ from typer.testing import CliRunner
 
 from headrace.cli.app import app
 from headrace.cli.connection import Connection
-from headrace.cli.offsets import end_offsets, oldest_offsets
 from headrace.cli.output import CommandError, UsageError
 from headrace.cli.serve import ServeOptions, load_settings
 from headrace.kafka.process import free_ports
@@ -135,12 +133,3 @@ def test_help_needs_no_client_library() -> None:
     )
 
     assert subprocess.run([sys.executable, "-c", code], stdout=subprocess.DEVNULL).returncode == 0
-
-
-@pytest.mark.parametrize("ask", [oldest_offsets, end_offsets])
-def test_a_partition_nobody_leads_does_not_hide_the_offsets_of_others(
-    connection: Connection, messages: str, ask: Callable[..., dict[tuple[str, int], int]]
-) -> None:
-    found = ask(connection, connection.admin(), [(messages, 0), ("absent", 0), (messages, 7)])
-
-    assert list(found) == [(messages, 0)]

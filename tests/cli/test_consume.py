@@ -168,11 +168,7 @@ def test_what_cannot_be_is_told_in_a_sentence(
 def test_an_offset_that_was_deleted_is_out_of_range(
     run: Run, messages: str, connection: Connection
 ) -> None:
-    from confluent_kafka import TopicPartition
-
-    futures = connection.admin().delete_records([TopicPartition(messages, 0, 5)])
-    for future in futures.values():
-        future.result(120)
+    connection.admin().delete_records({(messages, 0): 5})
 
     answer = run("consume", messages, "--partition", 0, "--from", 2)
 
@@ -366,8 +362,7 @@ def test_an_offset_that_goes_while_reading_is_told_with_the_way_out(
 ) -> None:
     from confluent_kafka import TopicPartition
 
-    for future in connection.admin().delete_records([TopicPartition(messages, 0, 4)]).values():
-        future.result(120)
+    connection.admin().delete_records({(messages, 0): 4})
     consumer = connection.consumer({"group.id": "unused", "auto.offset.reset": "error"})
     reader = Reader(
         consumer,

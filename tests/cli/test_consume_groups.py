@@ -8,7 +8,6 @@ from tests.cli.processes import end_of, headrace_process, read_lines
 from tests.cli.test_consume import produce
 
 from headrace.cli.connection import Connection
-from headrace.cli.group_facts import committed_offsets
 
 PROTOCOLS = pytest.mark.parametrize("protocol", ["classic", "consumer"])
 
@@ -28,11 +27,10 @@ class Committed:
     """The offsets of the group, asked for anew each time."""
 
     def __init__(self, connection: Connection, group: str) -> None:
-        self._connection, self._group = connection, group
-        self._admin = connection.admin()
+        self._admin, self._group = connection.admin(), group
 
     def __call__(self) -> dict[int, int]:
-        offsets = committed_offsets(self._connection, self._admin, self._group)
+        offsets = self._admin.group_offsets(self._group)
         return {partition: offset for (_topic, partition), offset in offsets.items()}
 
 
@@ -136,12 +134,8 @@ WAYS = pytest.mark.parametrize(
 def test_a_group_whose_next_record_was_deleted_is_told_and_the_way_out_works(
     run: Run, messages: str, connection: Connection, name: str, way: list[str]
 ) -> None:
-    from confluent_kafka import TopicPartition
-
     run("groups", "reset", name, "--topic", messages, "--to", 2, "--yes")
-    gone = [TopicPartition(messages, 0, 1), TopicPartition(messages, 1, 15)]
-    for future in connection.admin().delete_records(gone).values():
-        future.result(120)
+    connection.admin().delete_records({(messages, 0): 1, (messages, 1): 15})
 
     answer = run("consume", messages, "--group", name, *way)
 

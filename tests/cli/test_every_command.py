@@ -70,20 +70,15 @@ def broker(tmp_path: Path) -> Iterator[RunningBroker]:
 
 def prepare(broker: RunningBroker) -> None:
     """Make what the examples speak of: two topics, and the group billing that reads orders."""
-    from confluent_kafka import ConsumerGroupTopicPartitions, TopicPartition
-    from confluent_kafka.cimpl import NewTopic
-
     connection = Connection(broker.bootstrap, timeout_s=120)
     admin = connection.admin()
     producer = connection.producer()
     for topic in ("orders", "greetings"):
-        connection.wait(admin.create_topics([NewTopic(topic, 3, 1)])[topic])
+        admin.create_topic(topic, 3)
         for number in range(30):
             producer.produce(topic, b'{"number": %d}' % number, partition=number % 3)
     assert producer.flush(120) == 0
-    offsets = [TopicPartition("orders", number, 5) for number in range(3)]
-    moved = [ConsumerGroupTopicPartitions("billing", offsets)]
-    connection.wait(admin.alter_consumer_group_offsets(moved)["billing"])
+    admin.set_group_offsets("billing", {("orders", number): 5 for number in range(3)})
 
 
 def run_example(

@@ -7,7 +7,6 @@ from tests.cli.conftest import Answer, Run
 from tests.pipelines.running.stage import committed
 
 from headrace.cli.connection import Connection
-from headrace.pipelines.dead_letters.identity import topic_ids
 
 
 class Pipeline:
@@ -32,7 +31,7 @@ class Pipeline:
         self.make(topic)
 
     def id_of(self, topic: str) -> str:
-        return topic_ids(self.connection.admin(), [topic], 120)[topic]
+        return self.connection.admin().topic_ids([topic])[topic]
 
     def add(
         self,

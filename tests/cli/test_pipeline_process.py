@@ -30,11 +30,9 @@ PATIENCE_S = 240.0
 
 @pytest.fixture(scope="module")
 def broker() -> Iterator[RunningBroker]:
-    from confluent_kafka.cimpl import NewTopic
-
     with running_broker() as broker:
         connection = Connection(broker.bootstrap)
-        connection.wait(connection.admin().create_topics([NewTopic("orders", 1, 1)])["orders"])
+        connection.admin().create_topic("orders", 1)
         producer = connection.producer()
         for number in range(100):
             producer.produce("orders", str(number).encode())

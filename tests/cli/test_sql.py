@@ -12,12 +12,10 @@ from typing import TYPE_CHECKING, Any
 
 import pytest
 from confluent_kafka import Producer
-from confluent_kafka.cimpl import NewTopic
 from typer.testing import CliRunner, Result
 
 from headrace.cli import sql
 from headrace.cli.app import app
-from headrace.cli.connection import admin_types
 from headrace.cli.sql_output import (
     print_csv,
     print_json_lines,
@@ -25,6 +23,8 @@ from headrace.cli.sql_output import (
     unique_names,
     with_times_as_text,
 )
+from headrace.client.admin import Admin
+from headrace.client.bus import Bus
 from headrace.testing import running_broker
 
 if TYPE_CHECKING:
@@ -218,8 +218,7 @@ def test_times_are_shown_in_utc_whatever_their_year_and_wherever_they_are(
 @pytest.mark.spark
 def test_records_of_any_timestamp_are_read_as_far_as_spark_counts(ask: Any, bootstrap: str) -> None:
     settings = {"message.timestamp.after.max.ms": str(2**63 - 1)}
-    admin = admin_types().AdminClient({"bootstrap.servers": bootstrap})
-    admin.create_topics([NewTopic("odd", 1, 1, config=settings)])["odd"].result(120)
+    Admin(Bus(bootstrap), timeout_s=120).create_topic("odd", 1, configs=settings)
     producer = Producer({"bootstrap.servers": bootstrap})
     for timestamp in (-5, 253_402_300_800_000, 2**62):
         producer.produce("odd", b"{}", timestamp=timestamp)

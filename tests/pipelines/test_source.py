@@ -9,9 +9,8 @@ from typing import TYPE_CHECKING, Any
 
 import pytest
 from confluent_kafka import Producer
-from confluent_kafka.cimpl import NewTopic
 
-from headrace.cli.connection import admin_types
+from headrace.client.admin import Admin
 from headrace.errors import PipelineDefinitionError, SourceError
 from headrace.pipelines import Bus, Run, TopicSource, read_topic, stream_topic
 from headrace.pipelines.source import java_pattern, matches
@@ -28,10 +27,9 @@ PER_PARTITION = 50
 def broker() -> Iterator[RunningBroker]:
     """Topics readings (2 partitions of 50, a second apart), short (5 and 0) and other.one."""
     with running_broker() as broker:
-        admin = admin_types().AdminClient({"bootstrap.servers": broker.bootstrap})
-        made = [NewTopic("readings", 2, 1), NewTopic("short", 2, 1), NewTopic("other.one", 1, 1)]
-        for future in admin.create_topics(made).values():
-            future.result(120)
+        admin = Admin(Bus(broker.bootstrap), timeout_s=120)
+        for name, partitions in (("readings", 2), ("short", 2), ("other.one", 1)):
+            admin.create_topic(name, partitions)
         producer = Producer({"bootstrap.servers": broker.bootstrap})
         for number in range(PER_PARTITION * 2):
             producer.produce(
@@ -55,12 +53,7 @@ def bus(broker: RunningBroker) -> Bus:
 
 
 def delete_before(bus: Bus, topic: str, offset: int) -> None:
-    from confluent_kafka import TopicPartition
-
-    admin = admin_types().AdminClient(bus.client_config())
-    futures = admin.delete_records([TopicPartition(topic, 0, offset)])
-    for future in futures.values():
-        future.result(120)
+    Admin(bus, timeout_s=120).delete_records({(topic, 0): offset})
 
 
 def ranges(bus: Bus, **said: Any) -> list[tuple[int, int]]:

@@ -77,8 +77,6 @@ SOURCES = Path(headrace.__file__).parent
 QUOTED_NAME = re.compile(r'"([a-z]+(?:\.[a-z]+)*)"')
 # Settings of Apache Kafka and of its clients are written there, for those.
 ABOUT_KAFKA = {"client", "bench", "kafka", "pipelines"}
-# A client's settings, some of which a broker has too.
-ABOUT_CLIENTS = {"client_properties.py", "java_properties.py"}
 
 
 def names_read_by_the_broker() -> set[str]:
@@ -86,7 +84,7 @@ def names_read_by_the_broker() -> set[str]:
     names: set[str] = set()
     for path in SOURCES.rglob("*.py"):
         part = path.relative_to(SOURCES).parts[0]
-        if path.name in ABOUT_CLIENTS or part in ABOUT_KAFKA:
+        if part in ABOUT_KAFKA:
             continue
         if part != "settings" or path.name == "log_config.py":
             names |= set(QUOTED_NAME.findall(path.read_text())) & BROKER.keys()

@@ -2,10 +2,10 @@
 
 from typing import Any, NamedTuple
 
-from headrace.cli.config_values import read_configs
 from headrace.cli.connection import Connection, connects
 from headrace.cli.output import NONE, Json, print_facts, print_json, print_table
 from headrace.cli.wire_questions import ApiRanges, ask_api_versions
+from headrace.client.admin import Admin
 
 EPILOG = "Example: headrace cluster"
 
@@ -43,12 +43,12 @@ class Health(NamedTuple):
 def cluster(is_json: Json = False, *, connection: Connection) -> None:
     """Show the cluster: its brokers, what they are and can do, and partitions in trouble."""
     admin = connection.admin()
-    metadata = admin.list_topics(timeout=connection.timeout_s)
-    described = connection.wait(admin.describe_cluster(request_timeout=connection.timeout_s))
+    metadata = admin.metadata()
+    described = admin.describe_cluster()
     ranges = _ask_ranges(connection, metadata)
     health = _health(metadata)
     controller = described.controller.id if described.controller else None
-    software = _software(connection, admin, metadata, ranges)
+    software = _software(admin, metadata, ranges)
     abilities = {name: key in ranges for name, key in _ABILITIES.items()} if ranges else None
     nodes = [
         {"id": node.id, "host": node.host, "port": node.port, "rack": node.rack}
@@ -103,11 +103,11 @@ def _ask_ranges(connection: Connection, metadata: Any) -> ApiRanges | None:
     return None
 
 
-def _software(connection: Connection, admin: Any, metadata: Any, ranges: ApiRanges | None) -> str:
+def _software(admin: Admin, metadata: Any, ranges: ApiRanges | None) -> str:
     """What it seems to be: there is no field in Kafka's protocol that says so."""
     level = f"API versions of Kafka {release_of(ranges)}" if ranges else "API versions unknown"
     broker_id = str(min(metadata.brokers, default=0))
-    configs = read_configs(connection, admin, "broker", broker_id)
+    configs = admin.configs("broker", broker_id)
     if any(config.name.startswith("headrace.") for config in configs):
         return f"headrace ({level})"
     if (metadata.cluster_id or "").startswith("redpanda."):

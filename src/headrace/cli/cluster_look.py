@@ -8,16 +8,16 @@ import time
 from concurrent.futures import Future
 from typing import Any
 
-from headrace.cli.connection import Connection, admin_types
 from headrace.cli.group_facts import DEAD, state_name
 from headrace.cli.rates import GroupLook, Look, Partition
 from headrace.cli.topic_facts import INTERNAL_TOPICS
 from headrace.cli.wire_questions import ask_log_sizes
+from headrace.client.admin import Admin
 
 
-def take_look(connection: Connection, admin: Any, timeout_s: float) -> Look:
-    """Ask for everything at once; raises KafkaException when there is no answer."""
-    metadata = admin.list_topics(timeout=timeout_s)
+def take_look(admin: Admin) -> Look:
+    """Ask for everything at once; raises BusError when there is no answer."""
+    metadata, timeout_s = admin.metadata(), admin.timeout_s
     led = [
         (name, number)
         for name, topic in metadata.topics.items()
@@ -25,28 +25,14 @@ def take_look(connection: Connection, admin: Any, timeout_s: float) -> Look:
         if partition.leader >= 0 and name not in INTERNAL_TOPICS
     ]
     at_s = time.monotonic()
-    ends = _ends(admin, led, timeout_s)
+    ends = admin.end_offsets(led, is_partial=True)
     sizes_bytes = dict[Partition, int]()
-    if connection.is_plaintext:
+    if admin.bus.is_plaintext:
         for broker in metadata.brokers.values():
             found = ask_log_sizes((broker.host, broker.port), timeout_s) or {}
             for partition, size_bytes in found.items():
                 sizes_bytes[partition] = max(size_bytes, sizes_bytes.get(partition, 0))
-    return Look(at_s, ends, sizes_bytes, _groups(admin, timeout_s))
-
-
-def _ends(admin: Any, partitions: list[Partition], timeout_s: float) -> dict[Partition, int]:
-    from confluent_kafka import TopicPartition
-
-    if not partitions:
-        return {}
-    latest = admin_types().OffsetSpec.latest()
-    wanted = {TopicPartition(*partition): latest for partition in partitions}
-    ends = dict[Partition, int]()
-    for partition, future in admin.list_offsets(wanted, request_timeout=timeout_s).items():
-        if (found := _result(future, timeout_s)) is not None:
-            ends[partition.topic, partition.partition] = found.offset
-    return ends
+    return Look(at_s, ends, sizes_bytes, _groups(admin.raw, timeout_s))
 
 
 def _groups(admin: Any, timeout_s: float) -> dict[str, GroupLook]:

@@ -1,13 +1,14 @@
 """`headrace configs`: show, set and unset the configs of topics, brokers and groups."""
 
 from collections.abc import Iterable
+from dataclasses import asdict
 from enum import StrEnum
-from typing import Annotated, Any
+from typing import Annotated
 
 import typer
 
 from headrace.cli.completion import topic_names
-from headrace.cli.config_values import Config, alter_configs, parse_assignments, read_configs
+from headrace.cli.config_values import alter_configs, parse_assignments
 from headrace.cli.connection import Connection, connects
 from headrace.cli.output import (
     NONE,
@@ -17,6 +18,7 @@ from headrace.cli.output import (
     print_json,
     print_table,
 )
+from headrace.client.admin import Admin, Config
 
 app = typer.Typer(
     help="Show, set and unset configs of topics, brokers and groups.",
@@ -68,15 +70,11 @@ def show(
 ) -> None:
     """Show the configs that were set on a topic, a broker or a group."""
     admin = connection.admin()
-    target = _target(connection, admin, kind, [name] if name else [])
-    configs = [
-        config
-        for config in read_configs(connection, admin, kind, target)
-        if all_ or config.is_set_on(kind)
-    ]
+    target = _target(admin, kind, [name] if name else [])
+    configs = [config for config in admin.configs(kind, target) if all_ or config.is_set_on(kind)]
     if is_json:
         for config in configs:
-            print_json(config._asdict())
+            print_json(asdict(config))
         return
     print_table(
         ("name", "value", "source"),
@@ -149,8 +147,8 @@ def _alter(
     if not wanted:
         raise UsageError(f"name at least one config after the {kind}")
     admin = connection.admin()
-    target = _target(connection, admin, kind, named)
-    alter_configs(connection, admin, kind, target, wanted, is_forced=is_forced)
+    target = _target(admin, kind, named)
+    alter_configs(admin, kind, target, wanted, is_forced=is_forced)
     if is_json:
         print_json({"kind": kind.value, "name": target, "configs": wanted})
         return
@@ -159,16 +157,14 @@ def _alter(
         print(f"{kind} {target}: {done}")
 
 
-def _target(connection: Connection, admin: Any, kind: Kind, named: Iterable[str]) -> str:
+def _target(admin: Admin, kind: Kind, named: Iterable[str]) -> str:
     """Name of the topic or group, id of the broker."""
     name = next(iter(named), None)
     if kind != Kind.BROKER:
         if name is None:
             raise UsageError(f"name the {kind}, such as 'headrace configs show {kind} orders'")
         return name
-    brokers = [
-        str(each) for each in sorted(admin.list_topics(timeout=connection.timeout_s).brokers)
-    ]
+    brokers = [str(each) for each in sorted(admin.metadata().brokers)]
     if name is None and len(brokers) == 1:
         return brokers[0]
     if name not in brokers:

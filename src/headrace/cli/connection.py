@@ -7,11 +7,7 @@ not when it is defined: `--help` and completion stay quick.
 
 import functools
 import inspect
-import re
-import socket
-import time
 from collections.abc import Callable, Iterable, Mapping
-from concurrent.futures import Future
 from pathlib import Path
 from typing import TYPE_CHECKING, Annotated, Any, TypeVar
 
@@ -20,9 +16,10 @@ import typer
 from headrace.cli import EXIT_FAILED
 from headrace.cli.output import CommandError, UsageError, ending_well, tell
 from headrace.client.addresses import DEFAULT_BOOTSTRAP, parse_addresses
+from headrace.client.admin import DEFAULT_TIMEOUT_S, Admin
 from headrace.client.bus import Bus
-from headrace.client.error_table import is_loading, is_silence, sentence_of
-from headrace.client.errors import PropertyError
+from headrace.client.errors import BusError, PropertyError
+from headrace.client.making import make_client
 from headrace.errors import HeadraceError
 from headrace.properties import Assignment, read_properties
 
@@ -30,21 +27,10 @@ if TYPE_CHECKING:
     from confluent_kafka import Consumer, KafkaError, Producer
 
 VARIABLE = "HEADRACE_BOOTSTRAP"
-DEFAULT_TIMEOUT_S = 10.0
 
 _PANEL = "Connection"
 _LOG_VERBOSE = "6"  # of syslog's levels: everything but debug
-_NAMED_IN_ERROR = re.compile(r'property:? "([^"]+)"')
-_PAUSE_S = 0.1
-_Result = TypeVar("_Result")
 _Client = TypeVar("_Client")
-
-
-def admin_types() -> Any:
-    """The module confluent_kafka.admin: Any, since its annotations hide half of what it exports."""
-    import confluent_kafka.admin
-
-    return confluent_kafka.admin
 
 
 class Connection:
@@ -66,10 +52,10 @@ class Connection:
         except PropertyError as error:
             raise UsageError(str(error)) from error
         self.bootstrap = self._bus.bootstrap
-        self._is_verbose = is_verbose
-        self._complaints = list[str]()
+        ours = {"client.id": "headrace", **({"log_level": _LOG_VERBOSE} if is_verbose else {})}
+        self._admin = Admin(self._bus, timeout_s=timeout_s, config=ours)
+        self._ours = {**ours, "error_cb": self._admin.on_error}
         self._is_reached = False
-        self._admin: Any = None
 
     @property
     def addresses(self) -> list[tuple[str, int]]:
@@ -86,9 +72,7 @@ class Connection:
 
     def config(self, more: Mapping[str, object] | None = None) -> dict[str, object]:
         """What any confluent_kafka client is made from; the user's properties win over `more`."""
-        ours = {"client.id": "headrace", "error_cb": self._on_error}
-        log = {"log_level": _LOG_VERBOSE} if self._is_verbose else {}
-        return self._bus.client_config({**ours, **log, **(more or {})})
+        return self._bus.client_config({**self._ours, **(more or {})})
 
     def bus(self) -> Bus:
         """The same broker for a pipeline, of whose clients one is Java's."""
@@ -98,10 +82,13 @@ class Connection:
             raise UsageError(str(error)) from error
         return self._bus
 
-    def admin(self) -> Any:
-        """The AdminClient; somebody listens where it connects to."""
-        if self._admin is None:
-            self._admin = self._client(admin_types().AdminClient, None)
+    def admin(self) -> Admin:
+        """Asks and changes the bus; somebody listens where it connects to."""
+        self.reach()
+        try:
+            self._admin.raw  # noqa: B018 - properties it does not take are told before anything else
+        except PropertyError as error:
+            raise UsageError(str(error)) from error
         return self._admin
 
     def producer(self, more: Mapping[str, object] | None = None) -> "Producer":
@@ -116,96 +103,45 @@ class Connection:
 
         return self._client(Consumer, more)
 
-    def wait(self, future: "Future[_Result]") -> _Result:
-        """The result of one of the AdminClient's futures; raises its KafkaException."""
-        # librdkafka keeps to the time it was given; the second more is for its answer to arrive.
-        return future.result(self.timeout_s + 1)
-
-    def ask_coordinator(self, ask: "Callable[[], Future[_Result]]") -> _Result:
-        """The result of a question about a group, asked again while its coordinator starts."""
-        from confluent_kafka import KafkaException
-
-        deadline = time.monotonic() + self.timeout_s
-        while True:
-            try:
-                return self.wait(ask())
-            except KafkaException as error:
-                if not is_loading(error.args[0]) or time.monotonic() >= deadline:
-                    raise
-                time.sleep(_PAUSE_S)
-
-    def wait_each(
-        self, futures: "Mapping[str, Future[object]]", on_done: Callable[[str], None]
-    ) -> None:
-        """Call `on_done` with each name that worked; tell of the others, then fail."""
-        from confluent_kafka import KafkaException
-
-        is_failed = False
-        for name, future in futures.items():
-            try:
-                self.wait(future)
-            except KafkaException as error:
-                tell(f"{name}: {self.sentence(error.args[0])}")
-                is_failed = True
-            else:
-                on_done(name)
-        if is_failed:
-            raise typer.Exit(EXIT_FAILED)
-
     def reach(self) -> None:
         """Raise CommandError unless somebody listens at one of the addresses."""
         if self._is_reached:
             return
-        addresses = self.addresses
-        for address in addresses:
-            try:
-                socket.create_connection(address, self.timeout_s / len(addresses)).close()
-            except OSError:
-                continue
-            self._is_reached = True
-            return
-        raise CommandError(
-            f"no broker answers at {self.bootstrap}; "
-            "start one with 'headrace serve' or name another with --bootstrap"
-        )
+        self.addresses  # noqa: B018 - a word that is no address is told with its option
+        try:
+            self._admin.reach()
+        except BusError as error:
+            raise CommandError(
+                f"{error}; start one with 'headrace serve' or name another with --bootstrap"
+            ) from error
+        self._is_reached = True
 
-    def sentence(self, error: "KafkaError") -> str:
-        """What a Kafka error means to whoever typed the command."""
-        if not is_silence(error):
-            return sentence_of(error)
-        if self._admin is not None:
-            self._admin.poll(0)  # complaints are handed over by polling
-        if self._complaints:
-            return f"{self.bootstrap}: {self._complaints[0]}"
-        return (
-            f"{self.bootstrap} gave no answer within {self.timeout_s:g} s; "
-            "is it a Kafka broker? Give it longer with --timeout"
-        )
+    def sentence(self, error: "BusError | KafkaError") -> str:
+        """What an error of the bus means to whoever typed the command."""
+        told = error if isinstance(error, BusError) else self._admin.failure(error)
+        return f"{told} Give it longer with --timeout" if told.is_timeout else str(told)
 
     def _client(self, make: Callable[[Any], _Client], more: Mapping[str, object] | None) -> _Client:
-        from confluent_kafka import KafkaException
-
         self.reach()
         try:
-            return make(self.config(more))
-        except KafkaException as error:
-            raise self._bad_property(str(error.args[0].str())) from error
+            return make_client(self._bus, make, {**self._ours, **(more or {})})
+        except PropertyError as error:
+            raise UsageError(str(error)) from error
 
-    def _bad_property(self, message: str) -> UsageError:
-        match = _NAMED_IN_ERROR.search(message)
-        name = match[1] if match else ""
-        if name not in self._bus.sources:
-            return UsageError(message)
-        if message.startswith("No such"):
-            message = f"no client property is called {name}; librdkafka's names are used"
-        return UsageError(f"{self._bus.sources[name]}: {message}")
 
-    def _on_error(self, error: "KafkaError") -> None:
-        # A refusal says more than the disconnections and "all brokers down" that follow it.
-        if error.code() in (error._SSL, error._AUTHENTICATION):
-            self._complaints.insert(0, error.str())
-        elif error.code() != error._ALL_BROKERS_DOWN:
-            self._complaints.append(error.str())
+def tell_each(
+    connection: Connection,
+    outcomes: Mapping[str, BusError | None],
+    on_done: Callable[[str], None],
+) -> None:
+    """Call `on_done` with each name that worked; tell of the others, then fail."""
+    for name, error in outcomes.items():
+        if error is None:
+            on_done(name)
+        else:
+            tell(f"{name}: {connection.sentence(error)}")
+    if any(outcomes.values()):
+        raise typer.Exit(EXIT_FAILED)
 
 
 def _connection(
@@ -280,6 +216,10 @@ def connects(function: Callable[..., None]) -> Callable[..., None]:
             connection = _connection(**shared)
             try:
                 function(connection=connection, **arguments)
+            except PropertyError as error:
+                raise UsageError(str(error)) from error
+            except BusError as error:
+                raise CommandError(connection.sentence(error)) from error
             except KafkaException as error:
                 raise CommandError(connection.sentence(error.args[0])) from error
 

@@ -104,7 +104,7 @@ class Consumption:
         """Get partitions to read; return the reader and the question whether it is done."""
         request, connection = self._request, self._connection
         partitions = find_partitions(connection, consumer, request.topics, request.partitions)
-        known = Offsets(connection, connection.admin(), partitions)
+        known = Offsets(connection.admin(), partitions)
         ends = known.ends(request.end, is_following=request.is_following)
         reader = Reader(
             consumer,

@@ -10,7 +10,6 @@ from headrace.cli.output import UsageError
 from headrace.cli.positions import Position
 from headrace.cli.read_range import Offsets, find_partitions
 from headrace.client.error_table import is_loading
-from headrace.pipelines.dead_letters import identity
 from headrace.pipelines.dead_letters.letter import (
     DeadLetter,
     Source,
@@ -48,7 +47,7 @@ class Box:
         if not is_named and not self.has_topic(self.topic):
             return False
         self._partitions = find_partitions(self.connection, self.consumer, [self.topic], None)
-        self._offsets = Offsets(self.connection, self.connection.admin(), self._partitions)
+        self._offsets = Offsets(self.connection.admin(), self._partitions)
         self._topic_id = self.topic_ids([self.topic]).get(self.topic, "")
         return True
 
@@ -66,11 +65,10 @@ class Box:
         return topic in known
 
     def topic_ids(self, topics: Iterable[str]) -> dict[str, str]:
-        connection = self.connection
-        return identity.topic_ids(connection.admin(), topics, connection.timeout_s)
+        return self.connection.admin().topic_ids(topics)
 
     def cluster_id(self) -> str:
-        return identity.cluster_id(self.connection.admin(), self.connection.timeout_s)
+        return self.connection.admin().cluster_id()
 
     def bounds(self, start: Position) -> Bounds:
         assert self._offsets is not None

@@ -1,9 +1,10 @@
 """What a broker knows about a consumer group: members, what they read, and how far they are."""
 
+from collections.abc import Iterable
 from typing import Any, NamedTuple
 
-from headrace.cli.connection import Connection
-from headrace.cli.offsets import Partition, end_offsets
+from headrace.cli.offsets import Partition
+from headrace.client.admin import Admin
 
 # Kafka's names; librdkafka has its own, and none for the two states only KIP-848 groups have.
 _STATES = {
@@ -61,14 +62,14 @@ def state_name(state: Any) -> str:
     return _STATES[state.name]
 
 
-def look_at_group(connection: Connection, admin: Any, group: str) -> GroupFacts:
+def look_at_group(admin: Admin, group: str) -> GroupFacts:
     """Describe one group, with the end of each partition it reads."""
-    described = describe_group(connection, admin, group)
+    described = admin.describe_group(group)
     members = [_member(each) for each in described.members]
     owners = {partition: member for member in members for partition in member.partitions}
-    committed = committed_offsets(connection, admin, group)
+    committed = admin.group_offsets(group)
     partitions = sorted(owners.keys() | committed.keys())
-    end = end_offsets(connection, admin, existing(connection, admin, partitions))
+    end = admin.end_offsets(existing(admin, partitions), is_partial=True)
     node = described.coordinator
     return GroupFacts(
         group,
@@ -81,39 +82,9 @@ def look_at_group(connection: Connection, admin: Any, group: str) -> GroupFacts:
     )
 
 
-def describe_group(connection: Connection, admin: Any, group: str) -> Any:
-    """A group as confluent_kafka describes it."""
-    return connection.ask_coordinator(
-        lambda: admin.describe_consumer_groups([group], request_timeout=connection.timeout_s)[group]
-    )
-
-
-def committed_offsets(connection: Connection, admin: Any, group: str) -> dict[Partition, int]:
-    """The offsets a group has committed.
-
-    A node that has just become the coordinator, or no longer is, ends the whole process by its
-    answer: librdkafka 2.16 tells a consumer of it that an admin client has not. The description
-    gets the same answer unharmed, and is asked for until it gets a better one.
-    """
-    from confluent_kafka import ConsumerGroupTopicPartitions
-
-    describe_group(connection, admin, group)
-    asked = [ConsumerGroupTopicPartitions(group)]
-    answer = connection.ask_coordinator(
-        lambda: admin.list_consumer_group_offsets(asked, request_timeout=connection.timeout_s)[
-            group
-        ]
-    )
-    return {
-        (each.topic, each.partition): each.offset
-        for each in answer.topic_partitions or ()
-        if each.offset >= 0
-    }
-
-
-def existing(connection: Connection, admin: Any, partitions: list[Partition]) -> list[Partition]:
+def existing(admin: Admin, partitions: Iterable[Partition]) -> list[Partition]:
     """Those that are still there and have a leader: others have no offsets."""
-    topics = admin.list_topics(timeout=connection.timeout_s).topics
+    topics = admin.metadata().topics
     led = {
         (name, number)
         for name, topic in topics.items()

@@ -8,7 +8,7 @@ from collections.abc import Iterable, Mapping
 
 from headrace.cli.connection import Connection
 from headrace.cli.group_offsets import GroupOffsets
-from headrace.cli.offsets import Partition, end_offsets, oldest_offsets
+from headrace.cli.offsets import Partition
 from headrace.cli.output import CommandError, tell
 from headrace.cli.positions import Position
 from headrace.cli.read_range import Offsets
@@ -75,8 +75,8 @@ class GroupStart:
             return
         # Asked anew: another member may have read on since `known` was made.
         admin = self._connection.admin()
-        oldest = oldest_offsets(self._connection, admin, committed)
-        end = end_offsets(self._connection, admin, committed)
+        oldest = admin.oldest_offsets(committed, is_partial=True)
+        end = admin.end_offsets(committed, is_partial=True)
         bad = {
             each: reason
             for each, offset in committed.items()

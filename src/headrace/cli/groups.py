@@ -9,7 +9,7 @@ import typer
 
 from headrace.cli import EXIT_FAILED
 from headrace.cli.completion import group_names, topic_names
-from headrace.cli.connection import Connection, connects
+from headrace.cli.connection import Connection, connects, tell_each
 from headrace.cli.group_facts import DEAD, GroupFacts, look_at_group, state_name
 from headrace.cli.group_reset import Move, apply_moves, plan_moves
 from headrace.cli.interruption import Interruption
@@ -63,7 +63,7 @@ def list_(
     """List the consumer groups."""
     wanted = {_parse_state(word) for word in state or ()}
     admin = connection.admin()
-    answer = connection.wait(admin.list_consumer_groups(request_timeout=connection.timeout_s))
+    answer = admin.list_groups()
     groups = [
         {
             "group": each.group_id,
@@ -101,11 +101,11 @@ def describe(
     """Show a group: its state, its members, and for each partition the lag."""
     admin = connection.admin()
     if not watch:
-        _show_group(look_at_group(connection, admin, name), is_json=is_json)
+        _show_group(look_at_group(admin, name), is_json=is_json)
         return
     with Interruption() as interruption:
         while not interruption:
-            facts = look_at_group(connection, admin, name)
+            facts = look_at_group(admin, name)
             if not is_json and not is_plain():
                 print(_CLEAR_SCREEN, end="")
             _show_group(facts, is_json=is_json)
@@ -140,12 +140,12 @@ def reset(
     """
     position = parse_position(to, now_ms=time.time_ns() // 1_000_000)
     admin = connection.admin()
-    moves = plan_moves(connection, admin, name, position, topic or [])
+    moves = plan_moves(admin, name, position, topic or [])
     if not is_json:
         _print_moves(moves)
     if not dry_run:
         confirm(f"Set these offsets of group {name}?", is_yes=yes)
-        apply_moves(connection, admin, name, moves)
+        apply_moves(admin, name, moves)
     if is_json:
         for move in moves:
             print_json({"group": name, **move._asdict(), "is_dry_run": dry_run})
@@ -166,8 +166,7 @@ def delete(
         else:
             print(f"deleted group {name}")
 
-    futures = admin.delete_consumer_groups(names, request_timeout=connection.timeout_s)
-    connection.wait_each(futures, tell_deleted)
+    tell_each(connection, admin.delete_groups(names), tell_deleted)
 
 
 def _parse_state(word: str) -> str:

@@ -8,7 +8,7 @@ from typing import Annotated, Literal, TypeVar
 import typer
 
 from headrace.cli import EXIT_USAGE
-from headrace.cli.connection import DEFAULT_TIMEOUT_S, Connection
+from headrace.cli.connection import Connection
 from headrace.cli.interruption import Interruption
 from headrace.cli.mirror_view import MirrorView
 from headrace.cli.output import (
@@ -23,6 +23,7 @@ from headrace.cli.output import (
     tell,
 )
 from headrace.cli.topic_facts import human_bytes
+from headrace.client.admin import DEFAULT_TIMEOUT_S
 from headrace.errors import MirrorError, MirrorRefusedError
 from headrace.mirror.end import End
 from headrace.mirror.mirror import Mirror

@@ -9,13 +9,13 @@ from collections.abc import Iterable, Mapping
 from typing import TYPE_CHECKING, NamedTuple
 
 from headrace.cli.connection import Connection
-from headrace.cli.offsets import Partition, end_offsets, offsets_at, oldest_offsets
+from headrace.cli.offsets import Partition
 from headrace.cli.output import CommandError
 from headrace.cli.positions import Kind, Position
+from headrace.client.admin import Admin
 
 if TYPE_CHECKING:
     from confluent_kafka import Consumer
-    from confluent_kafka.admin import AdminClient
 
 ENDLESS = sys.maxsize
 
@@ -58,14 +58,11 @@ def unknown_topic(topic: str) -> CommandError:
 class Offsets:
     """Turns positions into offsets of these partitions, as they were when it was made."""
 
-    def __init__(
-        self, connection: Connection, admin: "AdminClient", partitions: Iterable[Partition]
-    ) -> None:
-        self._connection = connection
+    def __init__(self, admin: Admin, partitions: Iterable[Partition]) -> None:
         self._admin = admin
         self._partitions = list(partitions)
-        self._oldest = oldest_offsets(connection, admin, self._partitions)
-        self._end = end_offsets(connection, admin, self._partitions)
+        self._oldest = admin.oldest_offsets(self._partitions)
+        self._end = admin.end_offsets(self._partitions)
 
     def starts(
         self, position: Position, partitions: Iterable[Partition] | None = None
@@ -122,8 +119,7 @@ class Offsets:
         if position.kind is Kind.OFFSET:
             return dict.fromkeys(self._partitions, position.value)
         if position.kind is Kind.TIME:
-            timestamp_ms = max(position.value, 0)
-            return offsets_at(self._connection, self._admin, timestamp_ms, self._partitions)
+            return self._admin.offsets_at(position.value, self._partitions)
         return self._shifted(self._end, position.value)  # latest is a shift by nothing
 
     def _shifted(self, base: Mapping[Partition, int], by: int) -> dict[Partition, int]:

@@ -4,7 +4,7 @@ import time
 from collections.abc import Callable, Iterator
 from contextlib import contextmanager
 from datetime import UTC, datetime
-from typing import TYPE_CHECKING, Annotated
+from typing import Annotated
 
 import typer
 
@@ -14,9 +14,8 @@ from headrace.cli.interruption import Interruption
 from headrace.cli.output import CommandError, Json, is_plain, print_json
 from headrace.cli.rates import Look
 from headrace.cli.top_view import Frame, as_json, print_frame, renderable
-
-if TYPE_CHECKING:
-    from confluent_kafka.admin import AdminClient
+from headrace.client.admin import Admin
+from headrace.client.errors import BusError
 
 _MIN_INTERVAL_S = 0.1
 _PATIENCE_S = 2.0  # a broker that is away is to be told soon, not after --timeout
@@ -37,7 +36,8 @@ def top(
 
     A topic's rate is that of its end offsets, a group's that of its committed offsets.
     """
-    admin = connection.admin()
+    timeout_s = min(connection.timeout_s, max(interval, _PATIENCE_S))
+    admin = connection.admin().with_timeout(timeout_s)
     with Interruption() as interruption, _shown(is_json=is_json, is_once=once) as show:
         for frame in _frames(connection, admin, interval, interruption):
             if once and frame.trouble is not None:
@@ -49,16 +49,16 @@ def top(
 
 
 def _frames(
-    connection: Connection, admin: "AdminClient", interval_s: float, interruption: Interruption
+    connection: Connection, admin: Admin, interval_s: float, interruption: Interruption
 ) -> Iterator[Frame]:
     """A frame an interval, until a signal comes; the first after one interval."""
-    before = _look(connection, admin, interval_s)
+    before = _look(connection, admin)
     next_at = time.monotonic()
     while True:
         next_at = max(next_at + interval_s, time.monotonic())
         if not interruption.sleep_until(next_at):
             return
-        after = _look(connection, admin, interval_s)
+        after = _look(connection, admin)
         if interruption:
             return
         now = datetime.now(UTC)
@@ -69,15 +69,12 @@ def _frames(
         before = after
 
 
-def _look(connection: Connection, admin: "AdminClient", interval_s: float) -> Look | str:
+def _look(connection: Connection, admin: Admin) -> Look | str:
     """One look, or the sentence that says why there is none."""
-    from confluent_kafka import KafkaException
-
-    timeout_s = min(connection.timeout_s, max(interval_s, _PATIENCE_S))
     try:
-        return take_look(connection, admin, timeout_s)
-    except KafkaException as error:
-        return connection.sentence(error.args[0])
+        return take_look(admin)
+    except BusError as error:
+        return connection.sentence(error)
 
 
 @contextmanager

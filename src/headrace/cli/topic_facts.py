@@ -8,9 +8,9 @@ from headrace.broker.topic_names import (
     SHARE_GROUP_STATE_TOPIC,
     TRANSACTION_STATE_TOPIC,
 )
-from headrace.cli.connection import Connection
-from headrace.cli.offsets import Partition, end_offsets, oldest_offsets
+from headrace.cli.offsets import Partition
 from headrace.cli.wire_questions import ask_log_sizes
+from headrace.client.admin import Admin
 
 INTERNAL_TOPICS = frozenset(
     {GROUP_METADATA_TOPIC, TRANSACTION_STATE_TOPIC, SHARE_GROUP_STATE_TOPIC}
@@ -56,14 +56,13 @@ class TopicFacts(NamedTuple):
 
 
 def look_at_topics(
-    connection: Connection,
-    admin: Any,
+    admin: Admin,
     *,
     names: Sequence[str] | None = None,
     has_internal: bool = False,
 ) -> list[TopicFacts]:
     """All topics, or those of `names` that exist, in that order."""
-    metadata = admin.list_topics(timeout=connection.timeout_s)
+    metadata = admin.metadata()
     wanted = sorted(metadata.topics) if names is None else list(dict.fromkeys(names))
     found = [
         metadata.topics[name]
@@ -76,9 +75,9 @@ def look_at_topics(
         for partition in topic.partitions.values()
         if partition.leader >= 0
     ]
-    oldest = oldest_offsets(connection, admin, led)
-    end = end_offsets(connection, admin, led)
-    sizes = _log_sizes(connection, metadata.brokers.values())
+    oldest = admin.oldest_offsets(led, is_partial=True)
+    end = admin.end_offsets(led, is_partial=True)
+    sizes = _log_sizes(admin, metadata.brokers.values())
     return [
         TopicFacts(
             topic.topic,
@@ -99,13 +98,13 @@ def look_at_topics(
     ]
 
 
-def _log_sizes(connection: Connection, brokers: Iterable[Any]) -> dict[Partition, int]:
+def _log_sizes(admin: Admin, brokers: Iterable[Any]) -> dict[Partition, int]:
     """Bytes of each partition; of its copies the largest counts, the others are behind."""
     sizes = dict[Partition, int]()
-    if not connection.is_plaintext:
+    if not admin.bus.is_plaintext:
         return sizes
     for broker in brokers:
-        answer = ask_log_sizes((broker.host, broker.port), connection.timeout_s) or {}
+        answer = ask_log_sizes((broker.host, broker.port), admin.timeout_s) or {}
         for partition, size_bytes in answer.items():
             sizes[partition] = max(size_bytes, sizes.get(partition, 0))
     return sizes

@@ -7,8 +7,8 @@ import typer
 
 from headrace.cli import EXIT_FAILED
 from headrace.cli.completion import topic_names
-from headrace.cli.config_values import Config, alter_configs, parse_assignments, read_configs
-from headrace.cli.connection import Connection, admin_types, connects
+from headrace.cli.config_values import parse_assignments
+from headrace.cli.connection import Connection, connects, tell_each
 from headrace.cli.output import (
     NONE,
     Json,
@@ -27,6 +27,7 @@ from headrace.cli.topic_facts import (
     human_bytes,
     look_at_topics,
 )
+from headrace.client.admin import BROKERS_DEFAULT, Config
 
 app = typer.Typer(
     help="Create, list, describe, alter and delete topics.",
@@ -72,22 +73,13 @@ def create(
     connection: Connection,
 ) -> None:
     """Create a topic."""
-    from confluent_kafka import KafkaException
-
-    configs = parse_assignments(config or ())
-    admin = connection.admin()
-    topic = admin_types().NewTopic(
-        name, partitions or _BROKERS, replication_factor or _BROKERS, config=configs
+    make = connection.admin().ensure_topic if if_not_exists else connection.admin().create_topic
+    is_new = make(
+        name,
+        partitions or BROKERS_DEFAULT,
+        replication_factor or BROKERS_DEFAULT,
+        parse_assignments(config or ()),
     )
-    is_new = True
-    try:
-        futures = admin.create_topics([topic], request_timeout=connection.timeout_s)
-        connection.wait(futures[name])
-    except KafkaException as error:
-        kind = error.args[0]
-        if not (if_not_exists and kind.code() == kind.TOPIC_ALREADY_EXISTS):
-            raise
-        is_new = False
     if is_json:
         print_json({"topic": name, "created": is_new})
     else:
@@ -110,7 +102,7 @@ def list_(
     Messages are counted as the distance between the first and the last offset: compaction and
     the markers of transactions make it an estimate.
     """
-    topics = look_at_topics(connection, connection.admin(), has_internal=internal)
+    topics = look_at_topics(connection.admin(), has_internal=internal)
     if is_json:
         for topic in topics:
             print_json(_listed(topic))
@@ -136,16 +128,9 @@ def list_(
 def describe(names: Names, is_json: Json = False, *, connection: Connection) -> None:
     """Show topics: leader, replicas and offsets of each partition, and the configs set on them."""
     admin = connection.admin()
-    topics = {
-        topic.name: topic
-        for topic in look_at_topics(connection, admin, names=names, has_internal=True)
-    }
+    topics = {topic.name: topic for topic in look_at_topics(admin, names=names, has_internal=True)}
     for number, (name, topic) in enumerate(topics.items()):
-        configs = [
-            config
-            for config in read_configs(connection, admin, "topic", name)
-            if config.is_set_on("topic")
-        ]
+        configs = [config for config in admin.configs("topic", name) if config.is_set_on("topic")]
         if is_json:
             print_json(_described(topic, configs))
         else:
@@ -182,11 +167,9 @@ def alter(
     admin = connection.admin()
     if wanted:
         # The broker refuses a topic's config that it does not know.
-        alter_configs(connection, admin, "topic", name, wanted, is_forced=True)
+        admin.alter_configs("topic", name, wanted)
     if partitions is not None:
-        more = admin_types().NewPartitions(name, partitions)
-        futures = admin.create_partitions([more], request_timeout=connection.timeout_s)
-        connection.wait_each(futures, lambda name: None)
+        admin.grow_topic(name, partitions)
     if is_json:
         print_json({"topic": name, "partitions": partitions, "configs": wanted})
     else:
@@ -208,8 +191,7 @@ def delete(
         else:
             print(f"deleted topic {name}")
 
-    futures = admin.delete_topics(names, request_timeout=connection.timeout_s)
-    connection.wait_each(futures, tell_deleted)
+    tell_each(connection, admin.delete_topics(names), tell_deleted)
 
 
 def _listed(topic: TopicFacts) -> dict[str, object]:

@@ -1,10 +1,12 @@
 """What the client raises.
 
 HeadraceError
-└── ConfigError
-    └── PropertyError    a client property, or an address, that cannot work
+├── ConfigError
+│   └── PropertyError    a client property, or an address, that cannot work
+└── BusError             the bus said no, or nothing
 """
 
+from headrace.client.error_table import Kind, NamedError, kind_of, sentence_of
 from headrace.errors import ConfigError, HeadraceError
 from headrace.properties import Assignment
 
@@ -15,3 +17,33 @@ class PropertyError(ConfigError):
     def __init__(self, given: Assignment, wanted: str) -> None:
         HeadraceError.__init__(self, f"{given.source}: {wanted}")
         self.name, self.value, self.wanted = given.name, given.value, wanted
+
+
+class BusError(HeadraceError):
+    """The bus said no, or nothing; `reason` is librdkafka's KafkaError, None where nobody listens.
+
+    `is_passing`: the same question may be answered in a moment; `is_timeout`: the time was over,
+    and nothing is known beyond that.
+    """
+
+    def __init__(
+        self,
+        reason: NamedError | None,
+        sentence: str | None = None,
+        *,
+        is_passing: bool,
+        is_timeout: bool = False,
+    ) -> None:
+        super().__init__(sentence or (sentence_of(reason) if reason else "nobody answers"))
+        self.reason = reason
+        self.is_passing = is_passing
+        self.is_timeout = is_timeout
+
+    @property
+    def name(self) -> str:
+        """Kafka's name of the error, or librdkafka's; empty where nobody listens."""
+        return self.reason.name() if self.reason else ""
+
+    @property
+    def kind(self) -> Kind:
+        return kind_of(self.reason) if self.reason else Kind.SILENT

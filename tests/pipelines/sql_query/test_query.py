@@ -8,9 +8,8 @@ from typing import TYPE_CHECKING, Any
 
 import pytest
 from confluent_kafka import Producer
-from confluent_kafka.cimpl import NewTopic
 
-from headrace.cli.connection import admin_types
+from headrace.client.admin import Admin
 from headrace.errors import PipelineDefinitionError, SourceError
 from headrace.kafka.node import KafkaNode
 from headrace.pipelines import Bus
@@ -42,17 +41,15 @@ def bus(request: pytest.FixtureRequest, tmp_path_factory: pytest.TempPathFactory
 
 
 def fill(bus: Bus) -> Bus:
-    admin = admin_types().AdminClient(bus.client_config())
-    by_broker = {"message.timestamp.type": "LogAppendTime"}
-    made = [
-        NewTopic("orders", PARTITIONS, 1),
-        NewTopic("eu.people-x", 1, 1),
-        NewTopic("bytes", 1, 1),
-        NewTopic("empty", 2, 1),
-        NewTopic("stamped", 1, 1, config=by_broker),
-    ]
-    for future in admin.create_topics(made).values():
-        future.result(120)
+    admin = Admin(bus, timeout_s=120)
+    for name, partitions in (
+        ("orders", PARTITIONS),
+        ("eu.people-x", 1),
+        ("bytes", 1),
+        ("empty", 2),
+    ):
+        admin.create_topic(name, partitions)
+    admin.create_topic("stamped", 1, configs={"message.timestamp.type": "LogAppendTime"})
     producer = Producer(bus.client_config())
     jitter = random.Random(7)
     for number in range(RECORDS):

@@ -9,10 +9,11 @@ from collections.abc import Callable, Iterator
 from dataclasses import dataclass, field
 from typing import TYPE_CHECKING, Any
 
+from headrace.client.admin import Admin
 from headrace.client.bus import Bus
 from headrace.client.error_table import is_passing, is_too_large
+from headrace.client.errors import BusError
 from headrace.errors import SinkError
-from headrace.pipelines.dead_letters import identity
 from headrace.pipelines.dead_letters.fitting import Draft, LetterTooLargeError, fit
 from headrace.pipelines.dead_letters.letter import (
     CLUSTER_ID,
@@ -68,6 +69,8 @@ class LetterSender:
             task.finish()
         except KafkaException as error:
             task.fail(error.args[0])
+        except BusError as error:
+            task.refuse(str(error), is_retriable=error.is_passing)
         except SinkError as error:
             task.error = task.error or str(error)
         yield pyarrow.RecordBatch.from_pydict(
@@ -85,7 +88,7 @@ class _Task:
         self._plan = plan
         self._cluster_id = plan.cluster_id
         self._topic_ids = dict(plan.topic_ids)
-        self._admin: Any = None
+        self._admin = Admin(plan.bus, timeout_s=_ADMIN_TIMEOUT_S)
         self._producer: Any = None
         self._limit = MAX_LETTER_BYTES
         self._too_large = list[Draft]()
@@ -95,13 +98,16 @@ class _Task:
 
     def fail(self, error: Any) -> None:
         """Keep the first thing that went wrong."""
+        self.refuse(error.str() or error.name(), is_retriable=is_passing(error))
+
+    def refuse(self, reason: str, *, is_retriable: bool) -> None:
+        """The same, in words."""
         if self.error is None:
             self.error = (
-                f"dead-letter topic {self._plan.topic} takes no letters: "
-                f"{error.str() or error.name()}; create it yourself or name another with "
-                "--dead-letter-topic"
+                f"dead-letter topic {self._plan.topic} takes no letters: {reason}; create it "
+                "yourself or name another with --dead-letter-topic"
             )
-            self.is_retriable = is_passing(error)
+            self.is_retriable = is_retriable
 
     def send(self, batch: "pyarrow.RecordBatch") -> None:
         """Queue a letter for every row."""
@@ -147,8 +153,8 @@ class _Task:
     def _open(self) -> None:
         from confluent_kafka import Producer
 
-        make_topic(self._client(), self._plan.topic)
-        self._limit = limit_of(self._client(), self._plan.topic)
+        make_topic(self._admin, self._plan.topic)
+        self._limit = limit_of(self._admin, self._plan.topic)
         settings: dict[str, object] = {
             "enable.idempotence": True,
             # As Java's clients do, so that a key keeps its partition whoever writes it.
@@ -162,20 +168,11 @@ class _Task:
         config: dict[str, Any] = self._plan.bus.client_config(settings)
         self._producer = Producer(config)
         if not self._cluster_id:
-            self._cluster_id = identity.cluster_id(self._client(), _ADMIN_TIMEOUT_S)
-
-    def _client(self) -> Any:
-        if self._admin is None:
-            from confluent_kafka.admin import AdminClient
-
-            config: dict[str, Any] = self._plan.bus.client_config()
-            self._admin = AdminClient(config)
-        return self._admin
+            self._cluster_id = self._admin.cluster_id()
 
     def _id_of(self, topic: str) -> str:
         if not self._topic_ids.get(topic):
-            found = identity.topic_ids(self._client(), [topic], _ADMIN_TIMEOUT_S)
-            self._topic_ids[topic] = found.get(topic, "")
+            self._topic_ids[topic] = self._admin.topic_ids([topic]).get(topic, "")
         return self._topic_ids[topic]
 
     def _produce(self, draft: Draft) -> None:
@@ -232,30 +229,15 @@ def explain(decoder: Decoder, error: str | None, value: bytes | None) -> str:
     return reason
 
 
-def make_topic(admin: Any, topic: str) -> None:
-    """Make the topic unless it is there; raises KafkaException."""
-    from confluent_kafka import KafkaException
-    from confluent_kafka.cimpl import NewTopic
-
-    # -1: as many partitions and copies as the broker gives a topic by default.
-    new = NewTopic(topic, -1, -1, config={"max.message.bytes": str(MAX_LETTER_BYTES)})
-    futures = admin.create_topics([new], request_timeout=_ADMIN_TIMEOUT_S)
-    try:
-        futures[topic].result(_ADMIN_TIMEOUT_S + 1)
-    except KafkaException as error:
-        if error.args[0].name() != "TOPIC_ALREADY_EXISTS":
-            raise
+def make_topic(admin: Admin, topic: str) -> None:
+    """Make the topic unless it is there, with the broker's partitions and copies."""
+    admin.ensure_topic(topic, configs={"max.message.bytes": str(MAX_LETTER_BYTES)})
 
 
-def limit_of(admin: Any, topic: str) -> int:
+def limit_of(admin: Admin, topic: str) -> int:
     """The largest batch the topic takes; of one that tells nobody, what ours would take."""
-    import confluent_kafka.admin
-    from confluent_kafka import KafkaException
-
-    types: Any = confluent_kafka.admin  # its annotations hide half of what it exports
-    asked = types.ConfigResource(types.ConfigResource.Type.TOPIC, topic)
     try:
-        entries = admin.describe_configs([asked], request_timeout=_ADMIN_TIMEOUT_S)[asked].result()
-        return int(entries["max.message.bytes"].value)
-    except (KafkaException, KeyError, TypeError, ValueError):
+        configs = {each.name: each.value for each in admin.configs("topic", topic)}
+        return int(configs["max.message.bytes"] or "")
+    except (BusError, KeyError, ValueError):
         return MAX_LETTER_BYTES

@@ -10,10 +10,11 @@ what is there. Without a checkpoint, or with guard=off, a repeated batch is writ
 import time
 from collections.abc import Mapping
 from dataclasses import dataclass
-from typing import TYPE_CHECKING, Any
+from typing import TYPE_CHECKING
 
+from headrace.client.admin import Admin
 from headrace.client.bus import READ_UNCOMMITTED
-from headrace.client.error_table import is_passing
+from headrace.client.errors import BusError
 from headrace.errors import PipelineDefinitionError, SinkError
 from headrace.pipelines.definition import RECORD_COLUMN, OpenSink, Option, Run, Sink
 from headrace.pipelines.hadoop_files import HadoopFiles
@@ -222,18 +223,12 @@ class OpenTopicSink(OpenSink):
 
 def create_topic(run: Run, topic: str, partitions: int) -> None:
     """Make a topic; -1 partitions are as many as the broker gives by default."""
-    import confluent_kafka.admin
-    from confluent_kafka import KafkaException
-
-    kafka: Any = confluent_kafka.admin  # its annotations hide half of what it exports
-    admin = kafka.AdminClient(run.bus.client_config())
-    wanted = kafka.NewTopic(topic, num_partitions=partitions, replication_factor=-1)
+    admin = Admin(run.bus, timeout_s=_CREATE_TIMEOUT_S)
     try:
-        admin.create_topics([wanted], request_timeout=_CREATE_TIMEOUT_S)[topic].result()
-    except KafkaException as error:
-        if error.args[0].name() != "TOPIC_ALREADY_EXISTS":
-            kind = BrokerAwayError if is_passing(error.args[0]) else SinkError
-            raise kind(f"cannot create topic {topic}: {error.args[0].str()}") from error
+        admin.ensure_topic(topic, partitions)
+    except BusError as error:
+        kind = BrokerAwayError if error.is_passing else SinkError
+        raise kind(f"cannot create topic {topic}: {error}") from error
     # A cluster's nodes learn of it one after the other.
     deadline = time.monotonic() + _CREATE_TIMEOUT_S
     while topic not in TopicPositions(run.bus).topics() and time.monotonic() < deadline:

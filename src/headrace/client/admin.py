@@ -1,0 +1,444 @@
+"""Questions to a bus and changes of it, by librdkafka's admin client.
+
+Every answer is a plain value, every failure a BusError with its sentence. What may pass is asked
+again until `timeout_s` is over: a partition between two leaders, a coordinator that starts.
+"""
+
+import socket
+import time
+from collections.abc import Callable, Iterable, Mapping
+from concurrent.futures import Future
+from dataclasses import dataclass
+from typing import TYPE_CHECKING, Any, TypeVar
+
+from headrace.client.bus import READ_UNCOMMITTED, Bus
+from headrace.client.error_table import NamedError, is_leaderless, is_passing, is_silence
+from headrace.client.errors import BusError
+from headrace.client.making import make_client
+from headrace.model import known_topic_id
+
+if TYPE_CHECKING:
+    from confluent_kafka import KafkaError
+
+# Long enough for a cluster across an ocean to answer, short enough to wait for on a terminal.
+DEFAULT_TIMEOUT_S = 10.0
+BROKERS_DEFAULT = -1  # of partitions and replicas: as many as the broker gives a topic
+_PAUSE_S = 0.1
+_OFFSET_NOT_AVAILABLE = 78  # Kafka's code
+_BEYOND_END = -1  # the offset of a time that no message has reached
+_ANSWER_S = 1.0  # for librdkafka's own answer to arrive after its time is over
+_Answer = TypeVar("_Answer")
+Partition = tuple[str, int]  # topic and partition
+# A caller gets back what it has asked with.
+_Partition = TypeVar("_Partition", bound=Partition)
+
+# What a question after a topic's id says of one that is not there, or not to be seen.
+_NOT_THERE = frozenset({"UNKNOWN_TOPIC_OR_PART", "UNKNOWN_TOPIC_ID", "TOPIC_AUTHORIZATION_FAILED"})
+
+# Kafka's names of the places a value comes from that somebody chose, by what has the config.
+_CHOSEN = {
+    "topic": {"DYNAMIC_TOPIC_CONFIG"},
+    "group": {"GROUP_CONFIG"},
+    "broker": {"DYNAMIC_BROKER_CONFIG", "DYNAMIC_DEFAULT_BROKER_CONFIG", "STATIC_BROKER_CONFIG"},
+}
+
+
+@dataclass(frozen=True, slots=True, order=True)
+class Config:
+    """One config as the broker reports it; a sensitive one has no value."""
+
+    name: str
+    value: str | None
+    source: str
+    is_read_only: bool
+    is_sensitive: bool
+
+    def is_set_on(self, kind: str) -> bool:
+        """Whether somebody gave it this value, here rather than further up."""
+        return self.source in _CHOSEN[kind]
+
+
+class Admin:
+    """One connection, opened by the first question. Owned by one thread."""
+
+    def __init__(
+        self,
+        bus: Bus,
+        *,
+        timeout_s: float = DEFAULT_TIMEOUT_S,
+        config: Mapping[str, object] | None = None,
+    ) -> None:
+        """`config` is for librdkafka; the user's properties win over it."""
+        self.bus = bus
+        self.timeout_s = timeout_s
+        self._config = dict(config or {})
+        self._complaints = list[str]()
+        self._is_refused = False
+        self._raw: Any = None
+
+    def with_timeout(self, timeout_s: float) -> "Admin":
+        """The same, by a connection of its own and with other patience."""
+        return Admin(self.bus, timeout_s=timeout_s, config=self._config)
+
+    # Topics
+
+    def metadata(self, topic: str | None = None) -> Any:
+        """Brokers and topics as confluent_kafka's ClusterMetadata; of one topic, if named."""
+        arguments = () if topic is None else (topic,)
+        return self.ask(lambda: self.raw.list_topics(*arguments, timeout=self.timeout_s))
+
+    def describe_cluster(self) -> Any:
+        """The cluster as confluent_kafka's DescribeClusterResult."""
+        return self.ask(
+            lambda: self.result(self.raw.describe_cluster(request_timeout=self.timeout_s))
+        )
+
+    def cluster_id(self) -> str:
+        """The cluster's id; empty where it gives none."""
+        return str(self.metadata().cluster_id or "")
+
+    def topic_ids(self, topics: Iterable[str]) -> dict[str, str]:
+        """The id of each of these topics that is there; empty where the broker gives none."""
+        from confluent_kafka import KafkaException, TopicCollection
+
+        names = list(dict.fromkeys(topics))
+        if not names:
+            return {}
+
+        def ask() -> dict[str, str]:
+            asked = TopicCollection(names)
+            found = dict[str, str]()
+            for name, future in self.raw.describe_topics(
+                asked, request_timeout=self.timeout_s
+            ).items():
+                try:
+                    found[name] = known_topic_id(str(self.result(future).topic_id))
+                except KafkaException as error:
+                    if error.args[0].name() not in _NOT_THERE:
+                        raise
+            return found
+
+        return self.ask(ask)
+
+    def create_topic(
+        self,
+        name: str,
+        partitions: int = BROKERS_DEFAULT,
+        replication_factor: int = BROKERS_DEFAULT,
+        configs: Mapping[str, str] | None = None,
+    ) -> bool:
+        """Make a topic, and return True. BusError TOPIC_ALREADY_EXISTS where there is one."""
+        from confluent_kafka.cimpl import NewTopic
+
+        topic = NewTopic(name, partitions, replication_factor, config=dict(configs or {}))
+        self.ask(
+            lambda: self.result(
+                self.raw.create_topics([topic], request_timeout=self.timeout_s)[name]
+            )
+        )
+        return True
+
+    def ensure_topic(
+        self,
+        name: str,
+        partitions: int = BROKERS_DEFAULT,
+        replication_factor: int = BROKERS_DEFAULT,
+        configs: Mapping[str, str] | None = None,
+    ) -> bool:
+        """Make a topic unless it is there; return whether it was made."""
+        try:
+            return self.create_topic(name, partitions, replication_factor, configs)
+        except BusError as error:
+            if error.name != "TOPIC_ALREADY_EXISTS":
+                raise
+            return False
+
+    def grow_topic(self, name: str, partitions: int) -> None:
+        """Give a topic more partitions."""
+        from confluent_kafka.cimpl import NewPartitions
+
+        more = NewPartitions(name, partitions)
+        self.ask(
+            lambda: self.result(
+                self.raw.create_partitions([more], request_timeout=self.timeout_s)[name]
+            )
+        )
+
+    def delete_topics(self, names: Iterable[str]) -> dict[str, BusError | None]:
+        """Delete topics; of each, why that did not work, or None."""
+        return self._each(self.raw.delete_topics(list(names), request_timeout=self.timeout_s))
+
+    def delete_records(self, before: Mapping[Partition, int]) -> None:
+        """Let each log start at this offset."""
+        from confluent_kafka import TopicPartition
+
+        places = [TopicPartition(*partition, offset) for partition, offset in before.items()]
+
+        def ask() -> None:
+            futures = self.raw.delete_records(places, request_timeout=self.timeout_s)
+            for future in futures.values():
+                self.result(future)
+
+        self.ask(ask)
+
+    # Configs
+
+    def configs(self, kind: str, name: str) -> list[Config]:
+        """All configs of one "topic", "broker" or "group", by name."""
+        kafka = _types()
+        resource = kafka.ConfigResource(kafka.ResourceType[kind.upper()], name)
+        entries = self.ask(
+            lambda: self.result(
+                self.raw.describe_configs([resource], request_timeout=self.timeout_s)[resource]
+            )
+        )
+        return sorted(
+            Config(
+                entry.name,
+                entry.value,
+                kafka.ConfigSource(entry.source).name,
+                bool(entry.is_read_only),
+                bool(entry.is_sensitive),
+            )
+            for entry in entries.values()
+        )
+
+    def alter_configs(self, kind: str, name: str, wanted: Mapping[str, str | None]) -> None:
+        """Give configs new values; None returns one to its default. The others stay as they are."""
+        kafka = _types()
+        operations = kafka.AlterConfigOpType
+        entries = [
+            kafka.ConfigEntry(
+                config,
+                value,
+                incremental_operation=operations.DELETE if value is None else operations.SET,
+            )
+            for config, value in wanted.items()
+        ]
+        resource = kafka.ConfigResource(
+            kafka.ResourceType[kind.upper()], name, incremental_configs=entries
+        )
+
+        def ask() -> None:
+            futures = self.raw.incremental_alter_configs([resource], request_timeout=self.timeout_s)
+            self.result(futures[resource])
+
+        self.ask(ask)
+
+    # Offsets
+
+    # With `is_partial`, a partition that nobody leads now has no offset; without, it is waited for.
+    # For who reads only what was committed, the first open transaction is the end.
+
+    def oldest_offsets(
+        self, partitions: Iterable[_Partition], *, is_partial: bool = False
+    ) -> dict[_Partition, int]:
+        """The first offset each partition still has."""
+        spec = _types().OffsetSpec.earliest()
+        return self._offsets(partitions, spec, READ_UNCOMMITTED, is_partial=is_partial)
+
+    def end_offsets(
+        self,
+        partitions: Iterable[_Partition],
+        isolation_level: str = READ_UNCOMMITTED,
+        *,
+        is_partial: bool = False,
+    ) -> dict[_Partition, int]:
+        """The offset the next message gets."""
+        spec = _types().OffsetSpec.latest()
+        return self._offsets(partitions, spec, isolation_level, is_partial=is_partial)
+
+    def offsets_at(
+        self,
+        time_ms: int,
+        partitions: Iterable[_Partition],
+        isolation_level: str = READ_UNCOMMITTED,
+        *,
+        is_partial: bool = False,
+    ) -> dict[_Partition, int]:
+        """The first offset whose message is not older; the end where all are older."""
+        spec = _types().OffsetSpec.for_timestamp(max(time_ms, 0))
+        found = self._offsets(partitions, spec, isolation_level, is_partial=is_partial)
+        beyond = [partition for partition, offset in found.items() if offset < 0]
+        return found | self.end_offsets(beyond, isolation_level, is_partial=is_partial)
+
+    # Groups
+
+    def list_groups(self) -> Any:
+        """All groups as confluent_kafka's ListConsumerGroupsResult."""
+        return self.ask(
+            lambda: self.result(self.raw.list_consumer_groups(request_timeout=self.timeout_s))
+        )
+
+    def describe_group(self, group: str) -> Any:
+        """A group as confluent_kafka describes it."""
+        return self.ask(
+            lambda: self.result(
+                self.raw.describe_consumer_groups([group], request_timeout=self.timeout_s)[group]
+            )
+        )
+
+    def group_offsets(self, group: str) -> dict[Partition, int]:
+        """The offsets a group has committed.
+
+        A node that has just become the coordinator, or no longer is, ends the whole process by its
+        answer: librdkafka 2.16 tells a consumer of it that an admin client has not. The description
+        gets the same answer unharmed, and is asked for until it gets a better one.
+        """
+        from confluent_kafka import ConsumerGroupTopicPartitions
+
+        self.describe_group(group)
+        asked = [ConsumerGroupTopicPartitions(group)]
+        answer = self.ask(
+            lambda: self.result(
+                self.raw.list_consumer_group_offsets(asked, request_timeout=self.timeout_s)[group]
+            )
+        )
+        return {
+            (each.topic, each.partition): each.offset
+            for each in answer.topic_partitions or ()
+            if each.offset >= 0
+        }
+
+    def set_group_offsets(self, group: str, offsets: Mapping[Partition, int]) -> None:
+        """Commit offsets in the name of a group that has no members."""
+        from confluent_kafka import ConsumerGroupTopicPartitions, KafkaException, TopicPartition
+
+        places = [TopicPartition(*partition, offset) for partition, offset in offsets.items()]
+        moved = [ConsumerGroupTopicPartitions(group, places)]
+
+        def ask() -> None:
+            futures = self.raw.alter_consumer_group_offsets(moved, request_timeout=self.timeout_s)
+            for each in self.result(futures[group]).topic_partitions:
+                if each.error is not None:
+                    raise KafkaException(each.error)
+
+        self.ask(ask)
+
+    def delete_groups(self, names: Iterable[str]) -> dict[str, BusError | None]:
+        """Delete groups; of each, why that did not work, or None."""
+        return self._each(
+            self.raw.delete_consumer_groups(list(names), request_timeout=self.timeout_s)
+        )
+
+    # Asking
+
+    @property
+    def raw(self) -> Any:
+        """The AdminClient, for what is not here; somebody listens where it connects to."""
+        if self._raw is None:
+            self.reach()
+            config = {**self._config, "error_cb": self.on_error}
+            self._raw = make_client(self.bus, _types().AdminClient, config)
+        return self._raw
+
+    def reach(self) -> None:
+        """Raise BusError unless somebody listens at one of the addresses."""
+        addresses = self.bus.addresses
+        for address in addresses:
+            try:
+                socket.create_connection(address, self.timeout_s / len(addresses)).close()
+            except OSError:
+                continue
+            return
+        raise BusError(None, f"no broker answers at {self.bus.bootstrap}", is_passing=True)
+
+    def ask(self, question: Callable[[], _Answer]) -> _Answer:
+        """The answer to a question put to `raw`, asked again while that may help."""
+        from confluent_kafka import KafkaError, KafkaException
+
+        deadline = time.monotonic() + self.timeout_s
+        while True:
+            try:
+                return question()
+            except KafkaException as error:
+                reason: KafkaError = error.args[0]
+            except TimeoutError:
+                reason = KafkaError(KafkaError._TIMED_OUT)
+            is_over = time.monotonic() >= deadline or is_silence(reason)
+            if is_over or not is_passing(reason):
+                raise self.failure(reason)
+            time.sleep(_PAUSE_S)
+
+    def result(self, future: "Future[_Answer]") -> _Answer:
+        """What one of `raw`'s futures comes to."""
+        # librdkafka keeps to the time it was given.
+        return future.result(self.timeout_s + _ANSWER_S)
+
+    def failure(self, reason: NamedError) -> BusError:
+        """The error for what librdkafka said; who was refused at the log-on is told that."""
+        if not is_silence(reason):
+            return BusError(reason, is_passing=is_passing(reason))
+        if self._raw is not None:
+            self._raw.poll(0)  # complaints are handed over by polling
+        where = self.bus.bootstrap
+        if self._complaints:
+            complaint = f"{where}: {self._complaints[0]}"
+            return BusError(reason, complaint, is_passing=not self._is_refused)
+        silence = f"{where} gave no answer within {self.timeout_s:g} s; is it a Kafka broker?"
+        return BusError(reason, silence, is_passing=True, is_timeout=True)
+
+    def on_error(self, error: "KafkaError") -> None:
+        """For `error_cb`, also of other clients of the same bus: kept to explain a silence with."""
+        # A refusal says more than the disconnections and "all brokers down" that follow it.
+        if error.code() in (error._SSL, error._AUTHENTICATION):
+            self._complaints.insert(0, error.str())
+            self._is_refused = True
+        elif error.code() != error._ALL_BROKERS_DOWN:
+            self._complaints.append(error.str())
+
+    def _offsets(
+        self,
+        partitions: Iterable[_Partition],
+        spec: object,
+        isolation_level: str,
+        *,
+        is_partial: bool,
+    ) -> dict[_Partition, int]:
+        import confluent_kafka
+        from confluent_kafka import KafkaException
+
+        kafka: Any = confluent_kafka  # its annotations hide half of what it exports
+        isolation = kafka.IsolationLevel[isolation_level.upper()]
+        wanted = {each: kafka.TopicPartition(*each) for each in partitions}
+        if not wanted:
+            return {}
+        asked = dict.fromkeys(wanted.values(), spec)
+
+        def ask() -> dict[_Partition, int]:
+            futures = self.raw.list_offsets(
+                asked, isolation_level=isolation, request_timeout=self.timeout_s
+            )
+            found = dict[_Partition, int]()
+            for each, place in wanted.items():
+                try:
+                    offset = self.result(futures[place]).offset
+                    if offset < _BEYOND_END:  # librdkafka's now and then, instead of an error
+                        raise KafkaException(kafka.KafkaError(_OFFSET_NOT_AVAILABLE))
+                    found[each] = offset
+                except KafkaException as error:
+                    if not is_partial or not is_leaderless(error.args[0]):
+                        raise
+            return found
+
+        return self.ask(ask)
+
+    def _each(self, futures: "Mapping[str, Future[object]]") -> dict[str, BusError | None]:
+        from confluent_kafka import KafkaException
+
+        outcome = dict[str, BusError | None]()
+        for name, future in futures.items():
+            try:
+                self.result(future)
+            except KafkaException as error:
+                outcome[name] = self.failure(error.args[0])
+            else:
+                outcome[name] = None
+        return outcome
+
+
+def _types() -> Any:
+    """The module confluent_kafka.admin: Any, since its annotations hide half of what it exports."""
+    import confluent_kafka.admin
+
+    return confluent_kafka.admin

@@ -1,0 +1,32 @@
+"""Make a librdkafka client for a bus; what it does not take is told with where it was written."""
+
+import re
+from collections.abc import Callable, Mapping
+from typing import Any, TypeVar
+
+from headrace.client.bus import Bus
+from headrace.client.errors import PropertyError
+from headrace.properties import Assignment
+
+# librdkafka names the property in its sentence and nowhere else.
+_NAMED = re.compile(r'property:? "([^"]+)"')
+_Client = TypeVar("_Client")
+
+
+def make_client(
+    bus: Bus, make: Callable[[Any], _Client], more: Mapping[str, object] | None = None
+) -> _Client:
+    """Call confluent_kafka's `make` with the bus's configuration and `more`."""
+    from confluent_kafka import KafkaException
+
+    try:
+        return make(bus.client_config(more))
+    except KafkaException as error:
+        message = str(error.args[0].str())
+        match = _NAMED.search(message)
+        name = match[1] if match else ""
+        source = bus.sources.get(name, "client properties")
+        if message.startswith("No such"):
+            message = f"no client property is called {name}; librdkafka's names are used"
+        value = bus.properties.get(name, "")
+        raise PropertyError(Assignment(name, value, source), message) from error

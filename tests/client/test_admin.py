@@ -1,0 +1,143 @@
+import base64
+import socket
+from collections.abc import Callable, Iterator
+
+import pytest
+from confluent_kafka import Producer
+
+from headrace.client.admin import Admin
+from headrace.client.bus import Bus
+from headrace.client.errors import BusError, PropertyError
+from headrace.testing import RunningBroker, running_broker
+
+PATIENCE_S = 120.0
+
+
+@pytest.fixture(scope="module")
+def broker() -> Iterator[RunningBroker]:
+    with running_broker() as broker:
+        yield broker
+
+
+@pytest.fixture(scope="module")
+def admin(broker: RunningBroker) -> Admin:
+    return Admin(Bus(broker.bootstrap), timeout_s=PATIENCE_S)
+
+
+def send(admin: Admin, topic: str, count: int) -> None:
+    producer = Producer(admin.bus.client_config())
+    for number in range(count):
+        producer.produce(topic, b"%d" % number, partition=0, timestamp=1_000 + number)
+    assert producer.flush(PATIENCE_S) == 0
+
+
+def test_a_topic_is_made_grown_and_deleted(admin: Admin) -> None:
+    assert admin.create_topic("made", 2, configs={"retention.ms": "1000"})
+    admin.grow_topic("made", 3)
+
+    assert sorted(admin.metadata().topics["made"].partitions) == [0, 1, 2]
+    assert not admin.ensure_topic("made")
+    with pytest.raises(BusError) as refused:
+        admin.create_topic("made")
+    assert (refused.value.name, refused.value.is_passing) == ("TOPIC_ALREADY_EXISTS", False)
+
+    outcome = admin.delete_topics(["made", "absent"])
+    assert outcome["made"] is None
+    assert outcome["absent"] is not None
+    assert str(outcome["absent"]).startswith("there is no such topic; 'headrace topics list'")
+
+
+def test_configs_are_set_and_returned_to_their_defaults(admin: Admin) -> None:
+    admin.create_topic("configured", 1)
+
+    def value() -> tuple[str | None, bool]:
+        (found,) = (each for each in admin.configs("topic", "configured") if each.name == name)
+        return found.value, found.is_set_on("topic")
+
+    name = "retention.ms"
+    admin.alter_configs("topic", "configured", {name: "5000"})
+    assert value() == ("5000", True)
+    admin.alter_configs("topic", "configured", {name: None})
+    assert value() == ("604800000", False)
+
+
+def test_offsets_are_those_of_the_log(admin: Admin) -> None:
+    admin.create_topic("counted", 2)
+    send(admin, "counted", 10)
+    first, second = ("counted", 0), ("counted", 1)
+    admin.delete_records({first: 4})
+
+    assert admin.oldest_offsets([first, second]) == {first: 4, second: 0}
+    assert admin.end_offsets([first, second]) == {first: 10, second: 0}
+    assert admin.offsets_at(1_007, [first, second]) == {first: 7, second: 0}
+    assert admin.offsets_at(9_000, [first]) == {first: 10}
+    assert admin.offsets_at(-1, [first]) == {first: 4}
+    assert admin.end_offsets([]) == {}
+
+
+@pytest.mark.parametrize("ask", [Admin.oldest_offsets, Admin.end_offsets])
+def test_a_partition_nobody_leads_does_not_hide_the_offsets_of_others(
+    admin: Admin, ask: Callable[..., dict[tuple[str, int], int]]
+) -> None:
+    admin.ensure_topic("led", 1)
+
+    found = ask(admin, [("led", 0), ("absent", 0), ("led", 7)], is_partial=True)
+
+    assert list(found) == [("led", 0)]
+
+
+def test_a_groups_offsets_are_set_read_and_deleted(admin: Admin) -> None:
+    admin.ensure_topic("grouped", 1)
+    send(admin, "grouped", 3)
+
+    admin.set_group_offsets("g", {("grouped", 0): 2})
+
+    assert admin.group_offsets("g") == {("grouped", 0): 2}
+    assert [each.group_id for each in admin.list_groups().valid] == ["g"]
+    assert admin.describe_group("g").members == []
+    assert admin.delete_groups(["g"]) == {"g": None}
+    assert admin.group_offsets("g") == {}
+
+
+def test_a_topics_id_is_written_as_kafkas_tools_write_it(admin: Admin) -> None:
+    """Half of all ids have a letter that two kinds of base64 write differently: so, many topics."""
+    names = [f"t{number}" for number in range(20)]
+    for name in names:
+        admin.create_topic(name, 1)
+
+    found = admin.topic_ids([*names, "absent"])
+
+    assert list(found) == names
+    assert all(len(base64.urlsafe_b64decode(f"{each}==")) == 16 for each in found.values())
+    assert not any(set(each) & set("+/") for each in found.values())
+    assert admin.topic_ids([]) == {}
+
+
+def test_where_nobody_listens_that_is_said_at_once() -> None:
+    with socket.create_server(("127.0.0.1", 0)) as unused:
+        bootstrap = "127.0.0.1:%d" % unused.getsockname()[1]
+
+    with pytest.raises(BusError, match=f"^no broker answers at {bootstrap}$") as raised:
+        Admin(Bus(bootstrap)).metadata()
+    assert (raised.value.name, raised.value.is_passing) == ("", True)
+
+
+def test_who_listens_and_says_nothing_is_told_apart() -> None:
+    with socket.create_server(("127.0.0.1", 0)) as mute:
+        bootstrap = "127.0.0.1:%d" % mute.getsockname()[1]
+
+        with pytest.raises(
+            BusError, match=r"gave no answer within 0\.3 s; is it a Kafka"
+        ) as raised:
+            Admin(Bus(bootstrap), timeout_s=0.3).metadata()
+
+    assert (raised.value.is_passing, raised.value.is_timeout) == (True, True)
+
+
+def test_a_property_that_librdkafka_does_not_take_is_named(broker: RunningBroker) -> None:
+    bus = Bus(broker.bootstrap, {"no.such": "1"}, {"no.such": "client.properties:3"})
+
+    with pytest.raises(
+        PropertyError, match=r"client.properties:3: no client property is called no"
+    ):
+        Admin(bus).metadata()
