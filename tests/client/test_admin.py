@@ -115,7 +115,7 @@ def test_a_topics_id_is_written_as_kafkas_tools_write_it(admin: Admin) -> None:
 
 def test_where_nobody_listens_that_is_said_at_once() -> None:
     with socket.create_server(("127.0.0.1", 0)) as unused:
-        bootstrap = "127.0.0.1:%d" % unused.getsockname()[1]
+        bootstrap = f"127.0.0.1:{unused.getsockname()[1]}"
 
     with pytest.raises(BusError, match=f"^no broker answers at {bootstrap}$") as raised:
         Admin(Bus(bootstrap)).metadata()
@@ -124,7 +124,7 @@ def test_where_nobody_listens_that_is_said_at_once() -> None:
 
 def test_who_listens_and_says_nothing_is_told_apart() -> None:
     with socket.create_server(("127.0.0.1", 0)) as mute:
-        bootstrap = "127.0.0.1:%d" % mute.getsockname()[1]
+        bootstrap = f"127.0.0.1:{mute.getsockname()[1]}"
 
         with pytest.raises(
             BusError, match=r"gave no answer within 0\.3 s; is it a Kafka"
