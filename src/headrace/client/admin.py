@@ -424,7 +424,7 @@ class Admin:
         return self.ask(ask)
 
     def _each(self, futures: "Mapping[str, Future[object]]") -> dict[str, BusError | None]:
-        from confluent_kafka import KafkaException
+        from confluent_kafka import KafkaError, KafkaException
 
         outcome = dict[str, BusError | None]()
         for name, future in futures.items():
@@ -432,6 +432,8 @@ class Admin:
                 self.result(future)
             except KafkaException as error:
                 outcome[name] = self.failure(error.args[0])
+            except TimeoutError:
+                outcome[name] = self.failure(KafkaError(KafkaError._TIMED_OUT))
             else:
                 outcome[name] = None
         return outcome

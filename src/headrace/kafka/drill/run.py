@@ -14,7 +14,7 @@ from headrace.errors import DrillError, EngineError
 from headrace.kafka import locks
 from headrace.kafka.cluster import Cluster
 from headrace.kafka.drill import acks
-from headrace.kafka.drill.clients import client_config, consumer_config, publisher_config
+from headrace.kafka.drill.clients import consumer_config, publisher_config
 from headrace.kafka.drill.election import Timeouts, read_timeouts, wait_limit
 from headrace.kafka.drill.ledger import EMPTY, Reading, balance, compare
 from headrace.kafka.drill.load import Load
@@ -54,7 +54,7 @@ def run_drill(
     """
     check_cluster(cluster)
     with cluster.in_use(), _only_one(cluster):
-        timeouts = read_timeouts(broker_configs(_admin_config(cluster), cluster.brokers[0].id))
+        timeouts = read_timeouts(broker_configs(cluster.bootstrap, cluster.brokers[0].id))
         drill = _Drill(cluster, plan, timeouts, on_event, on_status, is_interrupted)
         return drill.run(on_scenario)
 
@@ -83,10 +83,6 @@ def check_cluster(cluster: Cluster) -> None:
 
 def _option(cluster: Cluster) -> str:
     return option_for(cluster.name, cluster.directory)
-
-
-def _admin_config(cluster: Cluster) -> dict[str, object]:
-    return client_config(cluster.bootstrap, Timeouts(_SILENCE_S, 0, 0, 0))
 
 
 @contextlib.contextmanager
@@ -143,7 +139,7 @@ class _Drill:
         stage = self._stage
         try:
             stage.title = "preparation"
-            create_topic(_admin_config(self._cluster), self._topic, self._plan.partitions)
+            create_topic(self._cluster.bootstrap, self._topic, self._plan.partitions)
             self._observer.start()
             self._cpu.start()
             stage.await_whole()
@@ -280,4 +276,4 @@ class _Drill:
             self._cpu.stop()
             if not self._plan.is_topic_kept and self._cluster.is_there:
                 with contextlib.suppress(EngineError):
-                    remove(_admin_config(self._cluster), self._observer.topics, self._group)
+                    remove(self._cluster.bootstrap, self._observer.topics, self._group)

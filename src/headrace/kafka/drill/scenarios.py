@@ -199,7 +199,7 @@ def _new_bulk(stage: Stage) -> Bulk:
     number = sum(topic.startswith(f"{stage.topic}-resync") for topic in stage.observer.topics)
     topic = f"{stage.topic}-resync-{number}"
     partitions = stage.plan.partitions
-    create_topic(stage.publisher_config, topic, partitions)
+    create_topic(stage.cluster.bootstrap, topic, partitions)
     stage.observer.topics[topic] = "resync partition"
     stage.wait_until(
         lambda: len(stage.observer.partitions(topic)) == partitions,
