@@ -11,8 +11,8 @@ from typing import Any
 from headrace.cli.connection import Connection, admin_types
 from headrace.cli.group_facts import DEAD, state_name
 from headrace.cli.rates import GroupLook, Look, Partition
-from headrace.cli.topic_facts import INTERNAL_TOPICS
 from headrace.cli.wire_questions import ask_log_sizes
+from headrace.model import INTERNAL_TOPICS
 
 
 def take_look(connection: Connection, admin: Any, timeout_s: float) -> Look:

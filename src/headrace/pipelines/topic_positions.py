@@ -12,7 +12,7 @@ from dataclasses import dataclass
 from typing import Any
 
 from headrace.errors import SourceError
-from headrace.model import known_topic_id
+from headrace.model import INTERNAL_TOPICS, known_topic_id
 from headrace.pipelines.bus import READ_COMMITTED, READ_UNCOMMITTED, Bus
 
 # Long enough for a cluster across an ocean to answer, short enough to wait for on a terminal.
@@ -68,7 +68,7 @@ class TopicPositions:
         return {
             name: sorted(topic.partitions)
             for name, topic in known.items()
-            if has_internal or not name.startswith("__")
+            if has_internal or name not in INTERNAL_TOPICS
         }
 
     def partitions(self, topics: Iterable[str]) -> list[Partition]:
