@@ -10,9 +10,9 @@ from typing import Any
 
 from headrace.cli.group_facts import DEAD, state_name
 from headrace.cli.rates import GroupLook, Look, Partition
-from headrace.cli.topic_facts import INTERNAL_TOPICS
 from headrace.cli.wire_questions import ask_log_sizes
 from headrace.client.admin import Admin
+from headrace.model import INTERNAL_TOPICS
 
 
 def take_look(admin: Admin) -> Look:

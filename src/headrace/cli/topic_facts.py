@@ -3,18 +3,10 @@
 from collections.abc import Iterable, Sequence
 from typing import Any, NamedTuple
 
-from headrace.broker.topic_names import (
-    GROUP_METADATA_TOPIC,
-    SHARE_GROUP_STATE_TOPIC,
-    TRANSACTION_STATE_TOPIC,
-)
 from headrace.cli.offsets import Partition
 from headrace.cli.wire_questions import ask_log_sizes
 from headrace.client.admin import Admin
-
-INTERNAL_TOPICS = frozenset(
-    {GROUP_METADATA_TOPIC, TRANSACTION_STATE_TOPIC, SHARE_GROUP_STATE_TOPIC}
-)
+from headrace.model import INTERNAL_TOPICS
 
 
 class PartitionFacts(NamedTuple):

@@ -125,10 +125,8 @@ class TopicSource(Source):
         """Raise SourceError if a checkpoint's offsets, as Spark writes them, are not there."""
         positions = TopicPositions(bus)
         known = positions.topics(has_internal=True)
-        # One of several may go; of those that were named, a source cannot do without any.
-        is_passing_over = self.pattern is not None and not self._is_strict
         for topic in offsets:
-            if topic not in known and not is_passing_over:
+            if topic not in known and not self.may_lose_topics:
                 ways = "start with a new --checkpoint"
                 if self.pattern is not None:
                     ways += ", or go on without it (--on-data-loss go-on)"
@@ -184,6 +182,12 @@ class TopicSource(Source):
             )
             .load()
         )
+
+    @property
+    def may_lose_topics(self) -> bool:
+        """Whether it goes on without a topic: one of several may go; of those that were named, a
+        source cannot do without any."""
+        return self.pattern is not None and not self._is_strict
 
     @property
     def _is_strict(self) -> bool:

@@ -14,6 +14,7 @@ from headrace.client.bus import READ_COMMITTED, READ_UNCOMMITTED, Bus
 from headrace.client.error_table import is_silence
 from headrace.client.errors import BusError, PropertyError
 from headrace.errors import SourceError
+from headrace.model import INTERNAL_TOPICS
 
 _NEAR_NAMES = 3  # more than three suggestions are a list, not a hint
 
@@ -56,7 +57,7 @@ class TopicPositions:
         return {
             name: sorted(topic.partitions)
             for name, topic in known.items()
-            if has_internal or not name.startswith("__")
+            if has_internal or name not in INTERNAL_TOPICS
         }
 
     def partitions(self, topics: Iterable[str]) -> list[Partition]:

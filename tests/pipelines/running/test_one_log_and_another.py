@@ -18,7 +18,7 @@ from tests.pipelines.running.stage import (
 )
 
 from headrace.client.bus import Bus
-from headrace.errors import RunError, SinkError, SourceError
+from headrace.errors import PipelineError, RunError, SinkError, SourceError
 from headrace.pipelines.running.batch import without
 from headrace.pipelines.running.positions import MARK
 from headrace.pipelines.running.settings import Trigger
@@ -273,6 +273,94 @@ def test_a_pattern_goes_on_without_a_topic_that_is_gone_if_losses_are_passed_ove
     stage.run(a_pipeline((), stage.sink, pattern=pattern, on_data_loss="go-on"))
 
     assert stage.sink.numbers() == [1, 2, 3]
+
+
+@pytest.mark.parametrize("has_records", [True, False])
+def test_a_pattern_goes_on_without_a_topic_that_goes_while_a_batch_is_planned(
+    stage: Stage, has_records: bool
+) -> None:
+    from confluent_kafka.admin import AdminClient
+
+    stays = a_topic(stage.bus, [1], partitions=1)
+    goes = a_topic(stage.bus, [2], partitions=1, name=f"{stays}.more")
+    is_failing = list[bool]()
+
+    def fail(batch_id: int) -> None:
+        if is_failing:
+            raise RuntimeError("the disk is full")
+
+    sink = type(stage.sink)(stage.directory / "out", fail)
+    pipeline = a_pipeline((), sink, pattern=f"{stays}.*", on_data_loss="go-on")
+    stage.run(pipeline)
+    send(stage.bus, stays, [10], partitions=1)
+    if has_records:
+        send(stage.bus, goes, [20], partitions=1)
+    is_failing.append(True)
+    with pytest.raises(PipelineError):
+        stage.run(pipeline)
+    is_failing.clear()
+    admin = AdminClient(stage.bus.client_config())
+    admin.delete_topics([goes])[goes].result(PATIENCE_S)
+
+    stage.run(pipeline, max_restarts=0)
+    send(stage.bus, stays, [11], partitions=1)
+    stage.run(pipeline, max_restarts=0)
+
+    assert sink.numbers() == [1, 2, 10, 11]
+    told = [each for each in stage.view.sentences if "it is planned anew without" in each]
+    assert len(told) == has_records
+
+
+def test_a_second_anew_goes_on_where_the_kept_topics_are_now(stage: Stage) -> None:
+    stays, goes = (a_topic(stage.bus, [number], partitions=1) for number in (1, 2))
+    pipeline = a_pipeline((stays, goes), stage.sink)
+    stage.run(pipeline)
+    again(stage.bus, goes, [3])
+    stage.run(pipeline, on_other_log="anew")
+    send(stage.bus, stays, ["bad"] * 5, partitions=1)
+    assert stage.run(pipeline).progress.dead_letters == 5
+    again(stage.bus, goes, [4])
+
+    report = stage.run(pipeline, on_other_log="anew")
+
+    assert report.progress.dead_letters == 0
+    assert stage.sink.numbers() == [1, 2, 3, 4]
+
+
+def test_sinks_of_a_run_that_did_no_batch_bind_nobody(stage: Stage) -> None:
+    topic = a_topic(stage.bus, range(3))
+
+    def fail(batch_id: int) -> None:
+        raise RuntimeError("no such place")
+
+    with pytest.raises(PipelineError):
+        stage.run(a_pipeline(topic, type(stage.sink)(stage.directory / "wrong", fail)))
+    stage.run(a_pipeline(topic, stage.sink))
+
+    assert stage.sink.numbers() == [0, 1, 2]
+
+
+def test_an_application_that_takes_the_runs_group_later_is_left_alone_from_then_on(
+    stage: Stage,
+) -> None:
+    from confluent_kafka import Consumer, TopicPartition
+
+    topic = a_topic(stage.bus, range(10), partitions=1)
+    ending = stage.start(a_pipeline(topic, stage.sink), trigger=Trigger())
+    stage.wait_until(lambda: committed(stage.bus, "r", topic) == {0: 10})
+    consumer = Consumer(stage.bus.client_config({"group.id": "r"}))
+    consumer.commit(offsets=[TopicPartition(topic, 0, 3)], asynchronous=False)
+    consumer.close()
+
+    send(stage.bus, topic, range(10, 20), partitions=1)
+    stage.wait_until(
+        lambda: [each for each in stage.view.sentences if "an application has" in each]
+    )
+    stage.stop.set()
+
+    assert ending.result(PATIENCE_S).is_stopped
+    assert stage.sink.numbers() == list(range(20))
+    assert committed(stage.bus, "r", topic) == {0: 3}
 
 
 def test_an_applications_group_of_the_runs_name_is_left_alone(stage: Stage) -> None:

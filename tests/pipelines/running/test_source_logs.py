@@ -117,6 +117,42 @@ def test_a_batch_of_a_topic_the_bus_does_not_know_is_asked_for_again(bench: Benc
         logs.batch(1)
 
 
+def test_of_a_topic_that_is_gone_a_batch_may_hold_nothing(bench: Bench) -> None:
+    bench.plan(1, 25, 25)
+    logs = bench.logs()
+    bench.bus = BusIdentity("c1", {})
+
+    batch = logs.batch(1)
+
+    assert batch.holds == Spans()
+    assert batch.before == Spans.of({Log("orders", 0, "x9"): (0, 25)})
+
+
+def test_a_plan_with_records_of_a_topic_that_is_gone_is_made_anew(bench: Bench) -> None:
+    bench.plan(1, 10, 25)
+    (bench.place / "offsets/.1.crc").write_bytes(b"crc")
+    (bench.place / "commits").mkdir()
+    (bench.place / "commits/0").write_text("v1\n{}")
+    logs = bench.logs()
+    logs.plan_without_gone(bench.told.append)
+    assert bench.told == []
+    bench.bus = BusIdentity("c1", {})
+
+    logs.plan_without_gone(bench.told.append)
+
+    assert sorted(path.name for path in (bench.place / "offsets").iterdir()) == ["0"]
+    assert len(list(bench.place.glob("before-*/offsets/*1*"))) == 2
+    assert "has no topic orders any more" in bench.told[0]
+
+
+def test_a_plan_that_is_done_stays(bench: Bench) -> None:
+    bench.plan(1, 10, 25)
+    (bench.place / "commits").mkdir()
+    (bench.place / "commits/1").write_text("v1\n{}")
+
+    assert bench.checkpoint.planned_topics() == set()
+
+
 def test_topics_that_stayed_go_on_where_they_were_when_others_begin_anew(bench: Bench) -> None:
     bench.bus = BusIdentity("c1", {"orders": "x9", "more": "m1"})
     logs = SourceLogs(bench.checkpoint, "bus:1", bench.ask)

@@ -137,10 +137,12 @@ def test_nulls_stay_nulls_and_the_topic_may_be_a_column(run: Run) -> None:
     assert (record.key, record.value, record.headers) == (None, None, ())
 
 
+# A name that begins as those of Kafka's own topics is a user's all the same.
+@pytest.mark.parametrize("topic", ["guarded", "__guarded"])
 def test_what_a_dead_attempt_wrote_is_not_written_again(
-    run: Run, monkeypatch: pytest.MonkeyPatch
+    run: Run, monkeypatch: pytest.MonkeyPatch, topic: str
 ) -> None:
-    sink = TopicSink("guarded", create="3")
+    sink = TopicSink(topic, create="3")
     opened = sink.open(run)
     assert give(opened, made_from(run.spark, 0, 10), batch(0, 0, 10))
     whole = made_from(run.spark, 10, 20)
@@ -154,7 +156,7 @@ def test_what_a_dead_attempt_wrote_is_not_written_again(
     assert not give(again, whole, batch(1, 10, 20))
     assert not give(sink.open(run), whole, batch(1, 10, 20))
 
-    assert values_on(run, "guarded") == sorted(f"v{number}" for number in range(20))
+    assert values_on(run, topic) == sorted(f"v{number}" for number in range(20))
 
 
 @pytest.mark.parametrize(
@@ -380,6 +382,20 @@ def test_a_partition_that_is_not_there_is_named(run: Run) -> None:
 def test_rows_without_a_value_are_refused_with_the_fix(run: Run) -> None:
     with pytest.raises(SinkError, match="need a column value"):
         TopicSink("t").open(run).write(run.spark.range(1), Batch(0))
+
+
+@pytest.mark.parametrize(
+    ("name", "fault"),
+    [
+        ("a b", "contains one or more characters other than"),
+        ("..", "'..' is not allowed"),
+        ("x" * 250, "longer than the max allowed length 249"),
+        ("__consumer_offsets", "'__consumer_offsets' is Kafka's own"),
+    ],
+)
+def test_a_name_no_topic_can_have_is_refused_before_anything_is_read(name: str, fault: str) -> None:
+    with pytest.raises(PipelineDefinitionError, match=f"topic {name}: no name for .*{fault}"):
+        TopicSink(name)
 
 
 def test_a_uri_and_its_options_are_read() -> None:

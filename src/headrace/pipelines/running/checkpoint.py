@@ -9,7 +9,7 @@ import hashlib
 import json
 import re
 import uuid
-from collections.abc import Collection, Mapping
+from collections.abc import Collection, Iterable, Mapping
 from datetime import UTC, datetime
 from pathlib import Path
 from typing import TYPE_CHECKING, Any
@@ -31,6 +31,7 @@ _FIRST_OFFSETS = "sources/0/0"
 # All that Spark keeps of a query's position; without commits the rest counts as not done.
 _SPARKS_OWN = ("commits", "offsets", "sources", "metadata", "state")
 _GO_ON_AT = "go_on_at"
+_IS_MOVING = "is_setting_aside"
 
 Offsets = dict[str, dict[str, int]]  # topic → partition → next offset, as Spark writes them
 
@@ -119,7 +120,9 @@ class Checkpoint:
                     f"{wanted[name]}; choose another with --checkpoint or --name, or delete it to "
                     "begin anew"
                 )
-        if note["sinks"] != wanted["sinks"] and not may_change_sinks:
+        # Where no batch was done, other sinks lack nothing: they get it all.
+        has_read = _GO_ON_AT in note or bool(files.names("commits"))
+        if note["sinks"] != wanted["sinks"] and has_read and not may_change_sinks:
             raise RunError(
                 f"the runs of checkpoint {self.place} wrote to {_listed(note['sinks'])}, and this "
                 f"one writes to {_listed(wanted['sinks'])}, which would lack all that was read so "
@@ -170,12 +173,42 @@ class Checkpoint:
         The topics in `kept` go on where they were, and that is noted first: whoever was
         interrupted does it again.
         """
+        facts = self.facts
+        is_noted = facts.get(_IS_MOVING) or not self.is_begun
+        offsets = (facts.get(_GO_ON_AT) if is_noted else self.next_offsets()) or {}
+        noted = {name: offsets[name] for name in kept if name in offsets}
+        self.add_facts({_GO_ON_AT: noted, _IS_MOVING: True})
+        place = self._put_aside(_SPARKS_OWN)
+        self.add_facts({_IS_MOVING: False})
+        return place
+
+    def planned_topics(self) -> set[str]:
+        """The topics of which the batch that Spark has planned and not done holds records."""
+        number = self._planned()
+        ranges = {} if number is None else self.ranges(number) or {}
+        return {topic for (topic, _), (start, end) in ranges.items() if start < end}
+
+    def forget_plan(self) -> str:
+        """Let Spark plan the batch that is not done anew; return where the plan is now.
+
+        What a sink has of it, it knows by the records, so that nothing is written twice.
+        """
+        number = self._planned()
+        assert number is not None
+        return self._put_aside([f"offsets/{number}"])
+
+    def _planned(self) -> int | None:
         files = self._open_files()
-        offsets = self.facts.get(_GO_ON_AT) or self.next_offsets() or {}
-        self.add_facts({_GO_ON_AT: {name: offsets[name] for name in kept if name in offsets}})
+        planned, done = (
+            {int(name) for name in files.names(folder) if name.isdecimal()}
+            for folder in ("offsets", "commits")
+        )
+        return max(planned) if planned and max(planned) not in done else None
+
+    def _put_aside(self, names: Iterable[str]) -> str:
         folder = f"before-{datetime.now(UTC):%Y%m%dT%H%M%S}-{uuid.uuid4().hex[:4]}"
-        for name in _SPARKS_OWN:
-            files.move(name, f"{folder}/{name}")
+        for name in names:
+            self._open_files().move(name, f"{folder}/{name}")
         return f"{self.place}/{folder}"
 
     def _offsets(self, number: int) -> Offsets | None:
@@ -249,7 +282,8 @@ class _LocalFiles:
         path = self._root / target
         path.parent.mkdir(parents=True, exist_ok=True)
         # Hadoop keeps a checksum beside each file; left behind, it is taken for another's.
-        for source in (self._root / name, self._root / f".{name}.crc"):
+        whole = self._root / name
+        for source in (whole, whole.with_name(f".{whole.name}.crc")):
             with contextlib.suppress(FileNotFoundError):
                 source.rename(path.with_name(source.name))
 

@@ -2,7 +2,8 @@
 
 Spark keeps its own position in the checkpoint; this is a copy for people. A commit that fails is
 told once and tried again with the next batch. Each commit carries a mark, and a group that holds
-others without it, or that has members, is an application's: it is left alone.
+others without it, or that has members, is an application's: it is left alone, also if the
+application comes while the run runs.
 
 It goes by a consumer that never joins the group: librdkafka 2.16's admin client ends the whole
 process (`rd_kafka_enq_once_del_source_return: Assertion`) when the broker dies at a bad moment of
@@ -20,6 +21,8 @@ from headrace.pipelines.running.java_bus import GroupFacts
 MARK = "headrace pipeline"  # the metadata of our commits
 _FINISH_TIMEOUT_S = 10.0
 _POLL_S = 0.05
+# Asked once a batch by the thread that draws the view; a bus that is away is not waited for.
+_LOOK_TIMEOUT_S = 2.0
 
 
 class GroupPositions:
@@ -40,6 +43,7 @@ class GroupPositions:
         self._tell = tell
         self._ask = ask
         self._is_ours = False
+        self._may_be_unmarked = False  # a former version's commits had no mark
         self._consumer: Any = None
         self._is_pending = False
         self._next: Mapping[str, Mapping[str, int]] | None = None
@@ -60,6 +64,7 @@ class GroupPositions:
             return
         is_marked = facts.notes <= {MARK} or (is_former and facts.notes <= {MARK, ""})
         self._is_ours = not facts.members and is_marked
+        self._may_be_unmarked = is_former
         if not self._is_ours:
             self._tell(
                 f"consumer group {self._group} belongs to an application, so it is left alone "
@@ -104,11 +109,26 @@ class GroupPositions:
         try:
             if self._consumer is None:
                 self._consumer = self._connect()
+            if not self._is_still_ours(places):
+                return
             self._consumer.commit(offsets=places, asynchronous=True)
         except (KafkaException, ValueError) as error:
             self._failed(_reason(error.args[0] if error.args else error))
             return
         self._is_pending = True
+
+    def _is_still_ours(self, places: list[Any]) -> bool:
+        """Look at what is committed: an application may have taken the group since."""
+        found = self._consumer.committed(places, _LOOK_TIMEOUT_S)
+        notes = {(each.metadata or "").rstrip("\0") for each in found if each.offset >= 0}
+        self._is_ours = notes <= ({MARK, ""} if self._may_be_unmarked else {MARK})
+        self._may_be_unmarked = False
+        if not self._is_ours:
+            self._tell(
+                f"an application has committed to consumer group {self._group}, so it is left "
+                "alone from here on and no longer shows this run's position"
+            )
+        return self._is_ours
 
     def _connect(self) -> Any:
         from confluent_kafka import Consumer

@@ -325,8 +325,11 @@ def _log_file(given: "SparkSession | None", directory: RunDirectory) -> Path | N
 
 def _dead_letter_topic(pipeline: Pipeline, settings: RunSettings) -> str:
     from headrace.pipelines.dead_letters import default_topic
+    from headrace.pipelines.sinks.topic import refuse_topic_name
 
     own = settings.dead_letter_topic or pipeline.dead_letter_topic
+    if own is not None:
+        refuse_topic_name(own, "dead-letter topic")
     # Two runs of one pipeline are two feeds; their bad records have nothing in common.
     return own or default_topic(settings.name)
 

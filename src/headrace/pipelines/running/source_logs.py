@@ -97,21 +97,40 @@ class SourceLogs:
         ranges = self._checkpoint.ranges(number)
         if ranges is None:
             return Batch(number)
-        topics = {topic for topic, _ in ranges}
+        held = {each: bounds for each, bounds in ranges.items() if bounds[0] < bounds[1]}
+        topics = {topic for topic, _ in held}
         if missing := topics - self.check(topics).topic_ids.keys():
             # Deleted, or not known yet to the node that was asked: nobody knows which log it is.
             raise BusSilentError(
                 f"{self._bootstrap} knows no topic {min(missing)}, of which batch {number} holds "
                 "records"
             )
-        logs = {each: Log(*each, self._topics[each[0]].log_id) for each in ranges}
+        # Of a topic that is gone by now the batch may name the end, though it holds nothing of it.
+        logs = {
+            each: Log(*each, self._topics[each[0]].log_id)
+            for each in ranges
+            if each[0] in self._topics
+        }
         first = self._checkpoint.first_offsets() or {}
         before = {
             logs[topic, partition]: (first.get(topic, {}).get(str(partition), 0), start)
             for (topic, partition), (start, _) in ranges.items()
+            if (topic, partition) in logs
         }
-        held = {logs[each]: bounds for each, bounds in ranges.items()}
-        return Batch(number, Spans.of(held), self._cluster_id, Spans.of(before))
+        holds = Spans.of({logs[each]: bounds for each, bounds in held.items()})
+        return Batch(number, holds, self._cluster_id, Spans.of(before))
+
+    def plan_without_gone(self, tell: Callable[[str], None]) -> None:
+        """Where a planned batch holds records of topics that are gone, have it planned anew."""
+        planned = self._checkpoint.planned_topics()
+        gone = planned - self._ask(planned).topic_ids.keys() if planned else set[str]()
+        if gone:
+            place = self._checkpoint.forget_plan()
+            tell(
+                f"{self._bootstrap} has no topic {', '.join(sorted(gone))} any more, of which a "
+                f"batch was planned and not done: it is planned anew without, as was asked for; "
+                f"the plan is in {place}"
+            )
 
     def _difference(self, found: BusIdentity) -> str | None:
         """What is not as it was, or None. What is not known, on either side, is not compared."""

@@ -22,6 +22,7 @@ from headrace.pipelines.running.positions import GroupPositions
 from headrace.pipelines.running.reporting import Reporter
 from headrace.pipelines.running.settings import FIRST_BACK_OFF_S, MOST_BACK_OFF_S, RunSettings
 from headrace.pipelines.running.source_logs import SourceLogs
+from headrace.pipelines.source import TopicSource
 from headrace.pipelines.spark.faults import Failure, failure_of
 from headrace.pipelines.topic_positions import BusSilentError
 
@@ -94,6 +95,9 @@ class StreamingRun:
 
     def _attempt(self, watch: BusWatch) -> None:
         """One query from start to end; returns if it ended well, raises if it failed."""
+        source = self._pipeline.source
+        if self._logs is not None and isinstance(source, TopicSource) and source.may_lose_topics:
+            self._logs.plan_without_gone(self._reporter.tell)
         self._writer.begin(())  # forgets the failure of the attempt before
         with self._open_sinks():
             query = self._start()

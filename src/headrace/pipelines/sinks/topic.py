@@ -16,6 +16,7 @@ from headrace.client.admin import Admin
 from headrace.client.bus import READ_UNCOMMITTED
 from headrace.client.errors import BusError
 from headrace.errors import PipelineDefinitionError, SinkError
+from headrace.model import INTERNAL_TOPICS, topic_name_fault
 from headrace.pipelines.definition import RECORD_COLUMN, OpenSink, Option, Run, Sink
 from headrace.pipelines.hadoop_files import HadoopFiles
 from headrace.pipelines.sinks.topic_attempts import with_stage_attempt
@@ -69,6 +70,8 @@ class TopicSink(Sink):
     may_loop: bool = False
 
     def __post_init__(self) -> None:
+        if self.topic is not None:
+            refuse_topic_name(self.topic, "topic")
         if self.guard not in GUARDS:
             raise PipelineDefinitionError(f"guard={self.guard}: write {' or '.join(GUARDS)}")
         if self.create not in ("auto", "off") and not (
@@ -85,6 +88,15 @@ class TopicSink(Sink):
     def open(self, run: Run) -> OpenSink:
         """Reach the broker, and learn which batch was the last."""
         return OpenTopicSink(run, self)
+
+
+def refuse_topic_name(name: str, what: str) -> None:
+    """Raise PipelineDefinitionError unless a topic may have this name, and clients may write it."""
+    fault = topic_name_fault(name)
+    if fault is None and name in INTERNAL_TOPICS:
+        fault = f"'{name}' is Kafka's own"
+    if fault is not None:
+        raise PipelineDefinitionError(f"{what} {name}: no name for a topic: {fault}")
 
 
 def notes_folder(topic: str | None) -> str:
