@@ -40,10 +40,9 @@ from headrace.errors import (
     UnknownTopicError,
     UnknownTopicIdError,
 )
-from headrace.log.directory import LogDirectory
+from headrace.log.directory import LogDirectory, sizes_on_disk
 from headrace.log.partition_log import PartitionLog
 from headrace.log.retention import remove_files
-from headrace.log.sizes import sizes_on_disk
 from headrace.log.time_lookup import prepare_retention
 from headrace.model import Topic, TopicPartition
 from headrace.settings.broker_settings import BrokerSettings

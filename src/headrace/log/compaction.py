@@ -16,8 +16,7 @@ from headrace.log import rolling
 from headrace.log.batch_filter import BatchFilter, empty_shell
 from headrace.log.cleaned_segment import CleanedSegment
 from headrace.log.files import sync_directory
-from headrace.log.key_map import KeyMap, Source, scan_source
-from headrace.log.live_offsets import LiveOffsets
+from headrace.log.key_map import KeyMap, LiveOffsets, Source, scan_source
 from headrace.log.names import TXN_INDEX_SUFFIX, segment_file
 from headrace.log.offset_index import ENTRY_SIZE as INDEX_ENTRY_SIZE
 from headrace.log.partition_log import PartitionLog

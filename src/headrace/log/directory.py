@@ -20,8 +20,7 @@ from headrace.log.files import FileCache, sync_filesystem
 from headrace.log.index_cache import IndexCache
 from headrace.log.loading import Opening, create_partition, open_partition
 from headrace.log.lock import DirectoryLock
-from headrace.log.names import is_deleted_directory, parse_partition_directory
-from headrace.log.owner import check_owner
+from headrace.log.names import LOG_SUFFIX, is_deleted_directory, parse_partition_directory
 from headrace.log.partition_log import PartitionLog
 from headrace.log.removal import remove_renamed, rename_away
 from headrace.model import TopicPartition
@@ -114,7 +113,7 @@ class LogDirectory:
     ) -> OpenReport:
         self._opened_ms = now_ms
         repairs: list[str] = []
-        self.cluster_id, is_new = check_owner(self.path, self.node_id, self.cluster_id)
+        self.cluster_id, is_new = checkpoints.check_owner(self.path, self.node_id, self.cluster_id)
         self._recovery_points = self._read_offsets(checkpoints.RECOVERY_POINTS, repairs)
         self._log_start_offsets = self._read_offsets(checkpoints.LOG_START_OFFSETS, repairs)
         self._cleaner_offsets = self._read_offsets(checkpoints.CLEANER_OFFSETS, repairs)
@@ -394,3 +393,18 @@ class LogDirectory:
             checkpoints.try_note_failed_syncs(directories, error)
             for name, log in self._logs.items():
                 log.recovery_point = before[name]
+
+
+def sizes_on_disk(
+    data_dir: Path, partitions: Iterable[TopicPartition]
+) -> dict[TopicPartition, int]:
+    """Bytes in `.log` files of each, open or not; 0 where there is no directory yet. Any thread."""
+    return {partition: _size(data_dir / str(partition)) for partition in partitions}
+
+
+def _size(directory: Path) -> int:
+    try:
+        with os.scandir(directory) as entries:
+            return sum([one.stat().st_size for one in entries if one.name.endswith(LOG_SUFFIX)])
+    except FileNotFoundError:
+        return 0
