@@ -13,6 +13,8 @@ from headrace.log.files import FileCache
 from headrace.log.index_cache import IndexCache
 from headrace.log.loading import Opening, create_partition, open_partition
 from headrace.log.partition_log import AppendResult, PartitionLog
+from headrace.log.steps import run_here
+from headrace.log.time_lookup import first_at_or_after, first_of_max_timestamp
 from headrace.records.batch import HEADER_SIZE, peek_header
 from headrace.records.builder import build_batch
 from headrace.records.record import Record
@@ -97,6 +99,12 @@ class Bench:
             assert header is not None
             offset = header.next_offset
         return found
+
+    def offset_for_time(self, log: PartitionLog, timestamp_ms: int) -> tuple[int, int] | None:
+        return run_here(first_at_or_after(log, timestamp_ms))
+
+    def offset_of_max_timestamp(self, log: PartitionLog) -> tuple[int, int] | None:
+        return run_here(first_of_max_timestamp(log))
 
     def path(self, base_offset: int, suffix: str = ".log") -> Path:
         return self.directory / f"{base_offset:020d}{suffix}"

@@ -2,9 +2,9 @@ from pathlib import Path
 
 import pytest
 
+from headrace.log.byte_ranges import ByteRanges
 from headrace.log.index_cache import IndexCache
 from headrace.log.offset_index import OffsetIndex, find_file_fault
-from headrace.log.ranges import Ranges
 from headrace.log.time_index import TimeIndex
 
 
@@ -147,7 +147,7 @@ def test_the_index_cache_lets_the_oldest_go_but_none_with_unwritten_entries(
 
 
 def test_ranges_merge_where_they_touch() -> None:
-    ranges = Ranges()
+    ranges = ByteRanges()
     for start, end in ((10, 20), (30, 40), (20, 25), (50, 60), (24, 31), (5, 5)):
         ranges.add(start, end)
 

@@ -11,13 +11,10 @@ import pytest
 from headrace.config import LogConfig
 from headrace.errors import CorruptBatchError
 from headrace.log import time_walk
+from headrace.log.retention import enforce_retention, prepare_retention
 from headrace.log.segment_check import examine_all
 from headrace.log.steps import Steps, job, run_here
-from headrace.log.time_lookup import (
-    first_at_or_after,
-    first_of_max_timestamp,
-    prepare_retention,
-)
+from headrace.log.time_lookup import first_at_or_after, first_of_max_timestamp
 from headrace.records.record import iter_records
 
 CONFIG = LogConfig(segment_bytes=3000, index_interval_bytes=300)
@@ -116,7 +113,7 @@ def test_segments_that_retention_drops_meanwhile_are_not_answered_from(
 
     def drop() -> None:
         log.delete_records(second)
-        log.enforce_retention(bench.now_ms)
+        enforce_retention(log, bench.now_ms)
 
     found, _ = drive(first_at_or_after(log, 0), *[lambda: None] * jobs_before, drop)
 
@@ -271,7 +268,7 @@ def test_retention_is_prepared_beside_the_loop(bench: Any) -> None:
 
     assert jobs
     assert all(segment.is_max_sure for segment in log.segments)
-    assert log.enforce_retention(bench.now_ms + 1_000_000)
+    assert enforce_retention(log, bench.now_ms + 1_000_000)
 
 
 def test_what_retention_keeps_is_not_looked_into(bench: Any) -> None:

@@ -363,15 +363,16 @@ class LogDirectory:
         try:
             logs = self._logs.values()
             syncs_all = sum([log.needs_sync for log in logs]) >= _SYNC_ALL_FROM
-            before = {name: log.recovery_point for name, log in self._logs.items()}
+            closed: list[PartitionLog] = []
             for log in logs:
                 try:
                     log.close(is_synced=not syncs_all)
+                    closed.append(log)
                 except StorageWriteError as error:
                     failures.append(error)
                     checkpoints.try_note_failed_syncs([log.directory], error.error)
             if syncs_all:
-                self._sync_all(before, failures)
+                self._sync_all(closed, failures)
             is_proven = not failures and all([log.sync_failure is None for log in logs])
             self.prepare_files()()
             if is_proven:
@@ -384,15 +385,17 @@ class LogDirectory:
         if failures:
             raise failures[0]
 
-    def _sync_all(self, before: dict[TopicPartition, int], failures: list[HeadraceError]) -> None:
+    def _sync_all(self, closed: list[PartitionLog], failures: list[HeadraceError]) -> None:
         try:
             sync_filesystem(self.path)
         except OSError as error:
             failures.append(StorageWriteError(self.path, error))
             directories = [log.directory for log in self._logs.values()]
             checkpoints.try_note_failed_syncs(directories, error)
-            for name, log in self._logs.items():
-                log.recovery_point = before[name]
+            return
+        for log in closed:
+            if log.sync_failure is None:
+                log.mark_synced(log.log_end_offset)
 
 
 def sizes_on_disk(
