@@ -2,10 +2,11 @@ import os
 from typing import Any
 
 import pytest
+from tests.log.conftest import drive
 
 from headrace.config import LogConfig
 from headrace.errors import OffsetOutOfRangeError
-from headrace.log.retention import enforce_retention
+from headrace.log.retention import enforce_retention, prepare_retention
 
 SMALL = {"segment_bytes": 1000, "index_interval_bytes": 100}
 
@@ -15,6 +16,11 @@ def filled(bench: Any, config: LogConfig, count: int = 40, step_ms: int = 10) ->
     for number in range(count):
         bench.append(log, bench.batch(timestamp=bench.now_ms + number * step_ms))
     return log
+
+
+def reopened(bench: Any, config: LogConfig, log: Any) -> Any:
+    log.close()
+    return bench.open(config, recovery_point=log.log_end_offset)
 
 
 def test_segments_whose_newest_message_is_too_old_go(bench: Any) -> None:
@@ -154,3 +160,22 @@ def test_a_time_index_that_lost_its_end_does_not_make_a_segment_old(bench: Any, 
 
     assert log.log_start_offset == bases[1]
     assert bench.offset_for_time(log, newest[1]) == (newest[1], bases[2] - 1)
+
+
+def test_retention_is_prepared_beside_the_loop(bench: Any) -> None:
+    config = LogConfig(segment_bytes=3000, index_interval_bytes=300, retention_ms=1000)
+    log = reopened(bench, config, filled(bench, config, 60, step_ms=1))
+    assert not any(segment.is_max_sure for segment in log.segments)
+
+    _, jobs = drive(prepare_retention(log, bench.now_ms + 1_000_000))
+
+    assert jobs
+    assert all(segment.is_max_sure for segment in log.segments)
+    assert enforce_retention(log, bench.now_ms + 1_000_000)
+
+
+def test_what_retention_keeps_is_not_looked_into(bench: Any) -> None:
+    config = LogConfig(segment_bytes=3000, retention_ms=1000)
+    log = reopened(bench, config, filled(bench, config, 60, step_ms=1))
+
+    assert drive(prepare_retention(log, bench.now_ms)) == (None, 0)
