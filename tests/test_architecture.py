@@ -8,7 +8,7 @@ import pytest
 
 PACKAGE = Path(__file__).parents[1] / "src" / "headrace"
 MODULES = sorted(PACKAGE.rglob("*.py"))
-MAX_LINES = 600
+MAX_LINES = 600  # 400 is the question which second thing crept in
 
 LEAVES = {"errors", "config", "model", "metrics", "properties"}
 # What each part may import of headrace, besides itself. A part that is not here is refused,
@@ -45,6 +45,9 @@ ALLOWED = {
 SEES_EVERYTHING = {"cli", "testing", "pytest_plugin", "demo", "__main__"}
 SANS_IO = {"records", "protocol", "coordinators"}
 IO_MODULES = {"os", "socket", "asyncio", "time", "threading", "selectors", "subprocess", "uvloop"}
+# Parts whose modules still import in a circle. It only gets shorter: whoever mends one takes it
+# off, and no part is put on.
+HAS_CYCLES = {"broker", "cli", "pipelines"}
 IO_FREE_FILES = {"settings/catalogue.py"}
 
 
@@ -128,3 +131,58 @@ def test_the_table_is_an_order() -> None:
                 reached.add(name)
                 pending += ALLOWED.get(name, set())
         assert part not in reached
+
+
+def modules_in(part: str) -> dict[str, Path]:
+    """The modules of a part by their full names; a package stands for its `__init__.py`."""
+    found = {}
+    for path in MODULES:
+        if part_of(path) == part:
+            words = ("headrace", *path.relative_to(PACKAGE).with_suffix("").parts)
+            found[".".join(words[:-1] if words[-1] == "__init__" else words)] = path
+    return found
+
+
+def imported_modules(path: Path, modules: dict[str, Path]) -> set[str]:
+    """Which of `modules` a file imports, wherever in it and under `TYPE_CHECKING` too."""
+    found = set()
+    for node in ast.walk(ast.parse(path.read_text("utf-8"))):
+        if isinstance(node, ast.Import):
+            found |= {alias.name for alias in node.names}
+        elif isinstance(node, ast.ImportFrom):
+            # `from headrace.log import checkpoints` imports a module, other names come from one.
+            for alias in node.names:
+                name = f"{node.module}.{alias.name}"
+                found.add(name if name in modules else node.module or "")
+    return found & modules.keys()
+
+
+def cycles_in(part: str) -> list[list[str]]:
+    """The sets of modules that reach each other, and themselves, by imports."""
+    modules = modules_in(part)
+    imports = {name: imported_modules(path, modules) for name, path in modules.items()}
+    reached = {}
+    for name in modules:
+        found: set[str] = set()
+        pending = set(imports[name])
+        while pending:
+            found |= pending
+            pending = set().union(*(imports[one] for one in pending)) - found
+        reached[name] = found
+    in_circles = [name for name in modules if name in reached[name]]
+    circles = {
+        frozenset(one for one in in_circles if one in reached[name] and name in reached[one])
+        for name in in_circles
+    }
+    return sorted(sorted(circle) for circle in circles)
+
+
+@pytest.mark.parametrize("part", sorted({part_of(path) for path in MODULES}))
+def test_modules_of_a_part_do_not_import_in_a_circle(part: str) -> None:
+    """Modules that need each other are one thing cut in pieces, or have a third one inside."""
+    cycles = cycles_in(part)
+
+    if part in HAS_CYCLES:
+        assert cycles, f"{part} is mended: take it off HAS_CYCLES"
+    else:
+        assert cycles == []

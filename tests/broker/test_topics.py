@@ -32,6 +32,8 @@ from headrace.errors import (
 )
 from headrace.log import removal
 from headrace.log.directory import LogDirectory
+from headrace.log.partition_log import PartitionLog
+from headrace.log.retention import enforce_retention
 from headrace.model import Topic, TopicPartition
 from headrace.records.batch import peek_header
 from headrace.records.builder import build_batch
@@ -342,14 +344,13 @@ def test_one_log_that_fails_does_not_keep_retention_from_the_others(
     for partition in (0, 1):
         append(topics, "t", partition)
     broken = topics.log("t", 0)
-    retain = type(broken).enforce_retention
 
-    def fail_for_one(log: object, now_ms: int, *remove: Any) -> int:
+    def fail_for_one(log: PartitionLog, now_ms: int, *remove: Any) -> int:
         if log is broken:
             raise StorageError("no")
-        return retain(topics.log("t", 1), now_ms, *remove)
+        return enforce_retention(log, now_ms, *remove)
 
-    monkeypatch.setattr(type(broken), "enforce_retention", fail_for_one)
+    monkeypatch.setattr("headrace.broker.topics.enforce_retention", fail_for_one)
 
     assert at_once(topics.enforce_retention(NOW_MS + 2 * WEEK_MS)) == 1
     assert "retention failed" in caplog.text

@@ -6,7 +6,6 @@ from typing import Any
 from tests.log.conftest import NOW_MS, Bench
 
 from headrace.config import LogConfig
-from headrace.log import rolling
 from headrace.log.compaction import plan
 from headrace.log.partition_log import PartitionLog
 from headrace.records.batch import BatchHeader, peek_header
@@ -28,7 +27,7 @@ def write(bench: Bench, log: PartitionLog, *pairs: Pair, **fields: Any) -> int:
 
 def roll(log: PartitionLog) -> None:
     """Close the active segment."""
-    rolling.roll(log, log.log_end_offset, log.producers.as_of(0), NOW_MS)
+    log.roll(NOW_MS)
 
 
 def compact(log: PartitionLog, now_ms: int = NOW_MS, max_map_bytes: int | None = None) -> bool:

@@ -1,6 +1,7 @@
 """Builders for the log's tests: batches, and a partition that can be closed, crashed, reopened."""
 
 import os
+import threading
 from collections.abc import Callable
 from pathlib import Path
 from typing import Any
@@ -13,6 +14,8 @@ from headrace.log.files import FileCache
 from headrace.log.index_cache import IndexCache
 from headrace.log.loading import Opening, create_partition, open_partition
 from headrace.log.partition_log import AppendResult, PartitionLog
+from headrace.log.steps import Steps, run_here
+from headrace.log.time_lookup import first_at_or_after, first_of_max_timestamp
 from headrace.records.batch import HEADER_SIZE, peek_header
 from headrace.records.builder import build_batch
 from headrace.records.record import Record
@@ -98,6 +101,12 @@ class Bench:
             offset = header.next_offset
         return found
 
+    def offset_for_time(self, log: PartitionLog, timestamp_ms: int) -> tuple[int, int] | None:
+        return run_here(first_at_or_after(log, timestamp_ms))
+
+    def offset_of_max_timestamp(self, log: PartitionLog) -> tuple[int, int] | None:
+        return run_here(first_of_max_timestamp(log))
+
     def path(self, base_offset: int, suffix: str = ".log") -> Path:
         return self.directory / f"{base_offset:020d}{suffix}"
 
@@ -106,6 +115,33 @@ class Bench:
         data = bytearray(self.path(base_offset).read_bytes())
         data[position] ^= 0x55
         self.path(base_offset).write_bytes(data)
+
+
+def elsewhere(call: Callable[[], object]) -> object:
+    """What `call` returns in a thread of its own."""
+    outcome: list[object] = []
+    thread = threading.Thread(target=lambda: outcome.append(call()))
+    thread.start()
+    thread.join()
+    return outcome[0]
+
+
+def drive(steps: Steps[Any], *between: Callable[[], object]) -> tuple[Any, int]:
+    """Run jobs elsewhere; behind the first job call the first of `between`, and so on.
+
+    The result, and how many jobs there were.
+    """
+    meanwhile = iter(between)
+    jobs = 0
+    try:
+        call = next(steps)
+        while True:
+            jobs += 1
+            result = elsewhere(call)
+            next(meanwhile, lambda: None)()
+            call = steps.send(result)
+    except StopIteration as end:
+        return end.value, jobs
 
 
 def _last_batch_at(data: bytes) -> int:

@@ -157,7 +157,7 @@ def test_a_roll_that_is_taken_back_leaves_no_snapshot_of_what_never_was(
     bench.append(
         log, bench.batch(value=b"a" * 600, producer_id=1, producer_epoch=0, base_sequence=0)
     )
-    before = log.snapshot_offset
+    before = log.snapshots.latest
     with monkeypatch.context() as patch:
         fail_writes(patch, written=0, after_calls=1)
         for sequence in (1, 2):
@@ -170,7 +170,7 @@ def test_a_roll_that_is_taken_back_leaves_no_snapshot_of_what_never_was(
         with pytest.raises(StorageWriteError):
             log.commit(bench.now_ms)
 
-    assert log.snapshot_offset == before
+    assert log.snapshots.latest == before
     assert list(bench.directory.glob("*.snapshot")) == []
 
     bench.append(

@@ -4,7 +4,6 @@ import pytest
 
 from headrace.log.index_cache import IndexCache
 from headrace.log.offset_index import OffsetIndex, find_file_fault
-from headrace.log.ranges import Ranges
 from headrace.log.time_index import TimeIndex
 
 
@@ -144,13 +143,3 @@ def test_the_index_cache_lets_the_oldest_go_but_none_with_unwritten_entries(
         cache.admit(index)
 
     assert [index.is_loaded for index in (unwritten, written, newest)] == [True, False, True]
-
-
-def test_ranges_merge_where_they_touch() -> None:
-    ranges = Ranges()
-    for start, end in ((10, 20), (30, 40), (20, 25), (50, 60), (24, 31), (5, 5)):
-        ranges.add(start, end)
-
-    assert list(ranges) == [(10, 40), (50, 60)]
-    assert [ranges.end_of(p) for p in (9, 10, 39, 40, 55)] == [9, 40, 40, 40, 60]
-    assert [ranges.start_behind(p) for p in (0, 10, 45, 50)] == [10, 50, 50, None]

@@ -23,6 +23,7 @@ from hypothesis.stateful import (
 
 from headrace.config import LogConfig
 from headrace.errors import OffsetOutOfRangeError, StorageWriteError
+from headrace.log.retention import enforce_retention
 from headrace.records.batch import peek_header
 
 CONFIG = LogConfig(
@@ -133,7 +134,7 @@ class LogMachine(RuleBasedStateMachine):
     @rule(where=st.floats(0, 1))
     def find_by_time(self, where: float) -> None:
         timestamp = self.bench.now_ms + round((self.now_ms - self.bench.now_ms) * where)
-        found = self.log.offset_for_time(timestamp)
+        found = self.bench.offset_for_time(self.log, timestamp)
         wanted = None
         for base, after, batch in self.batches:
             header = peek_header(batch)
@@ -159,7 +160,7 @@ class LogMachine(RuleBasedStateMachine):
             retention_bytes=limit,
         )
         self.now_ms += 600
-        self.log.enforce_retention(self.now_ms)
+        enforce_retention(self.log, self.now_ms)
         assert self.log.log_start_offset >= self.start
         if limit is not None:
             assert self.log.size_bytes >= min(size, limit) or self.start > 0

@@ -8,6 +8,7 @@ from headrace.config import LogConfig
 from headrace.errors import (
     OffsetOutOfRangeError,
 )
+from headrace.log.retention import enforce_retention
 from headrace.records.batch import crc_is_valid, peek_header
 
 SMALL_SEGMENTS = LogConfig(segment_bytes=1000, index_interval_bytes=100)
@@ -219,8 +220,8 @@ def test_a_slice_outlives_the_deletion_of_its_segment(bench: Any) -> None:
         bench.append(log, bench.batch())
     (found,) = log.read(0, 100)
     log.delete_records(-1)
-    log.enforce_retention(bench.now_ms + 1)
-    log.enforce_retention(bench.now_ms + 10**9)
+    enforce_retention(log, bench.now_ms + 1)
+    enforce_retention(log, bench.now_ms + 10**9)
 
     assert not bench.path(0).exists()
     assert bench.offsets(os.pread(found.file.fd, found.length, found.position)) == [0]
@@ -231,11 +232,11 @@ def test_offsets_are_found_by_time(bench: Any) -> None:
     for number in range(60):
         bench.append(log, bench.batch(2, timestamp=1000 + 10 * number))
 
-    assert log.offset_for_time(0) == (1000, 0)
-    assert log.offset_for_time(1005) == (1010, 2)
-    assert log.offset_for_time(1590) == (1590, 118)
-    assert log.offset_for_time(1591) is None
-    assert log.offset_of_max_timestamp() == (1590, 118)
+    assert bench.offset_for_time(log, 0) == (1000, 0)
+    assert bench.offset_for_time(log, 1005) == (1010, 2)
+    assert bench.offset_for_time(log, 1590) == (1590, 118)
+    assert bench.offset_for_time(log, 1591) is None
+    assert bench.offset_of_max_timestamp(log) == (1590, 118)
 
 
 def test_time_lookups_do_not_see_below_the_log_start(bench: Any) -> None:
@@ -245,17 +246,17 @@ def test_time_lookups_do_not_see_below_the_log_start(bench: Any) -> None:
 
     log.delete_records(1)
 
-    assert log.offset_for_time(50) == (100, 1)
-    assert log.offset_of_max_timestamp() == (300, 2)
+    assert bench.offset_for_time(log, 50) == (100, 1)
+    assert bench.offset_of_max_timestamp(log) == (300, 2)
 
 
 def test_a_log_without_timestamps_has_no_maximum(bench: Any) -> None:
     log = bench.create()
-    assert log.offset_of_max_timestamp() is None
+    assert bench.offset_of_max_timestamp(log) is None
 
     bench.append(log, bench.batch(timestamp=-1))
 
-    assert log.offset_of_max_timestamp() is None
+    assert bench.offset_of_max_timestamp(log) is None
 
 
 def test_the_end_of_an_epoch_is_known(bench: Any) -> None:

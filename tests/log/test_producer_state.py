@@ -4,8 +4,8 @@ import pytest
 
 from headrace.config import LogConfig
 from headrace.errors import InvalidProducerEpochError, OutOfOrderSequenceError
-from headrace.log.producer_snapshot import SnapshotError, decode_snapshot, encode_snapshot
-from headrace.log.producer_state import ProducerBatch, ProducerEntry, ProducerStates
+from headrace.log.producer_state import ProducerEntry, ProducerStates
+from headrace.log.retention import enforce_retention
 from headrace.records.batch import peek_header
 
 MAX_SEQUENCE = 2**31 - 1
@@ -119,9 +119,9 @@ def test_silent_producers_expire(bench: Any) -> None:
     log = bench.create(LogConfig(retention_ms=None), producer_expiration_ms=1000)
     bench.append(log, idempotent(bench, 0))
 
-    log.enforce_retention(bench.now_ms + 999)
+    enforce_retention(log, bench.now_ms + 999)
     assert set(log.producers.entries) == {5}
-    log.enforce_retention(bench.now_ms + 1000)
+    enforce_retention(log, bench.now_ms + 1000)
 
     assert log.producers.entries == {}
     assert bench.append(log, idempotent(bench, 40))[0].base_offset == 1
@@ -142,7 +142,7 @@ def test_the_timestamps_of_its_records_expire_nobody(bench: Any, timestamp: int)
     log = bench.create(LogConfig(retention_ms=None))
     (first,) = bench.append(log, backfill(bench, 0, timestamp))
 
-    log.enforce_retention(bench.now_ms + 300_000)
+    enforce_retention(log, bench.now_ms + 300_000)
 
     assert bench.append(log, backfill(bench, 0, timestamp))[0] == first._replace(is_duplicate=True)
 
@@ -162,7 +162,7 @@ def test_a_producer_of_old_records_is_known_after_a_restart(
     else:
         point = 3 if how == "kill, synced" else 0
         log = bench.crash_open(config, recovery_point=point, now_ms=hour_later)
-    log.enforce_retention(hour_later)
+    enforce_retention(log, hour_later)
 
     for number, original in enumerate(originals):
         (again,) = bench.append(log, backfill(bench, number))
@@ -203,11 +203,11 @@ def test_a_recovery_forgets_nobody_before_the_settings_are_known(bench: Any) -> 
     log = bench.crash_open(LogConfig(segment_bytes=150), recovery_point=3, now_ms=later)
     assert log.producers.entries[5].last_append_ms == bench.now_ms
     log.producer_expiration_ms = 10 * DAY_MS + 1
-    log.enforce_retention(later)
+    enforce_retention(log, later)
     assert set(log.producers.entries) == {5}
 
     log.producer_expiration_ms = 10 * DAY_MS
-    log.enforce_retention(later)
+    enforce_retention(log, later)
     assert log.producers.entries == {}
 
 
@@ -278,7 +278,7 @@ def test_a_clock_that_was_wrong_for_a_moment_forgets_nobody(bench: Any) -> None:
     log.stage(memoryview(batch), peek_header(batch), bench.now_ms - 2 * DAY_MS)
     log.commit(bench.now_ms)
 
-    log.enforce_retention(bench.now_ms + 300_000)
+    enforce_retention(log, bench.now_ms + 300_000)
 
     assert bench.append(log, idempotent(bench, 1))[0].is_duplicate
 
@@ -308,22 +308,3 @@ def test_a_damaged_snapshot_is_replaced_by_the_log(bench: Any) -> None:
 
     assert "its checksum does not match" in bench.repairs[0]
     assert log.producers.entries[5].last_sequence == 1
-
-
-@pytest.mark.parametrize(
-    "change",
-    [
-        lambda data: data[:9],
-        lambda data: b"\x00\x02" + data[2:],
-        lambda data: data[:-1],
-        lambda data: data[:20] + bytes([data[20] ^ 1]) + data[21:],
-    ],
-    ids=["short", "version", "cut", "flipped"],
-)
-def test_a_snapshot_that_was_changed_is_refused(change: Any) -> None:
-    entry = ProducerEntry(1, (ProducerBatch(3, 9, 1, -1),), 50)
-    data = encode_snapshot({4: entry})
-    assert decode_snapshot(data) == {4: entry._replace(is_partial=True)}
-
-    with pytest.raises(SnapshotError):
-        decode_snapshot(change(data))

@@ -178,7 +178,7 @@ def test_bad_index_files_are_rebuilt(
 
     assert bench.read_on(log, 0, 300) == list(range(40))
     if content != b"":  # an empty index is a correct one, only slow
-        found = [log.offset_for_time(bench.now_ms + number) for number in range(40)]
+        found = [bench.offset_for_time(log, bench.now_ms + number) for number in range(40)]
         assert found == [(bench.now_ms + number, number) for number in range(40)]
         log.close()
         assert {base: bench.path(base, suffix).read_bytes() for base in bases} == wanted

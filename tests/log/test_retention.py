@@ -2,9 +2,11 @@ import os
 from typing import Any
 
 import pytest
+from tests.log.conftest import drive
 
 from headrace.config import LogConfig
 from headrace.errors import OffsetOutOfRangeError
+from headrace.log.retention import enforce_retention, prepare_retention
 
 SMALL = {"segment_bytes": 1000, "index_interval_bytes": 100}
 
@@ -16,11 +18,16 @@ def filled(bench: Any, config: LogConfig, count: int = 40, step_ms: int = 10) ->
     return log
 
 
+def reopened(bench: Any, config: LogConfig, log: Any) -> Any:
+    log.close()
+    return bench.open(config, recovery_point=log.log_end_offset)
+
+
 def test_segments_whose_newest_message_is_too_old_go(bench: Any) -> None:
     log = filled(bench, LogConfig(**SMALL, retention_ms=1000))
     second, third = log.segments[1:3]
 
-    log.enforce_retention(third.max_timestamp + 1000)
+    enforce_retention(log, third.max_timestamp + 1000)
 
     assert second.base_offset < log.log_start_offset == third.base_offset
     with pytest.raises(OffsetOutOfRangeError):
@@ -31,18 +38,18 @@ def test_segments_whose_newest_message_is_too_old_go(bench: Any) -> None:
 def test_an_active_segment_that_expired_is_rolled_and_goes(bench: Any) -> None:
     log = filled(bench, LogConfig(**SMALL, retention_ms=1000))
 
-    deleted = log.enforce_retention(bench.now_ms + 10_000)
+    deleted = enforce_retention(log, bench.now_ms + 10_000)
 
     assert deleted > 1
     assert (log.log_start_offset, log.log_end_offset, log.size_bytes) == (40, 40, 0)
     assert bench.append(log, bench.batch())[0].base_offset == 40
-    assert log.enforce_retention(bench.now_ms + 500) == 0
+    assert enforce_retention(log, bench.now_ms + 500) == 0
 
 
 def test_an_empty_active_segment_stays(bench: Any) -> None:
     log = bench.create(LogConfig(retention_ms=1, retention_bytes=0))
 
-    assert log.enforce_retention(bench.now_ms + 10**9) == 0
+    assert enforce_retention(log, bench.now_ms + 10**9) == 0
 
 
 def test_without_timestamps_the_age_of_the_file_counts(bench: Any) -> None:
@@ -54,7 +61,7 @@ def test_without_timestamps_the_age_of_the_file_counts(bench: Any) -> None:
     for segment in log.segments[1:]:
         os.utime(segment.path, ns=(0, 9_000_000_000))
 
-    assert log.enforce_retention(6001) == 1
+    assert enforce_retention(log, 6001) == 1
     assert log.log_start_offset == log.segments[0].base_offset > 0
 
 
@@ -63,7 +70,7 @@ def test_the_oldest_segments_go_while_the_log_stays_over_its_size(bench: Any) ->
     size = log.size_bytes
     smallest = min(segment.size for segment in log.segments)
 
-    log.enforce_retention(bench.now_ms)
+    enforce_retention(log, bench.now_ms)
 
     assert 2500 <= log.size_bytes < size
     assert log.size_bytes - log.segments[0].size < 2500 + smallest
@@ -76,7 +83,7 @@ def test_a_log_that_is_only_compacted_keeps_its_age_and_size(bench: Any) -> None
     )
     log = filled(bench, config)
 
-    assert log.enforce_retention(bench.now_ms + 10**9) == 0
+    assert enforce_retention(log, bench.now_ms + 10**9) == 0
 
 
 def test_deleted_records_are_hidden_at_once_and_their_segments_go_later(bench: Any) -> None:
@@ -87,7 +94,7 @@ def test_deleted_records_are_hidden_at_once_and_their_segments_go_later(bench: A
     with pytest.raises(OffsetOutOfRangeError):
         log.read(target - 1, 100)
     assert log.delete_records(1) == target
-    assert log.enforce_retention(bench.now_ms) == 2
+    assert enforce_retention(log, bench.now_ms) == 2
     assert (log.log_start_offset, log.segments[0].base_offset) == (target, target - 1)
     assert (bench.directory / "leader-epoch-checkpoint").read_text() == f"0\n1\n0 {target}\n"
 
@@ -106,12 +113,12 @@ def test_files_wait_under_another_name_before_they_are_removed(bench: Any) -> No
     log = filled(bench, config)
     log.delete_records(-1)
 
-    log.enforce_retention(bench.now_ms)
+    enforce_retention(log, bench.now_ms)
     waiting = list(bench.directory.glob("*.deleted"))
     assert bench.path(0).with_suffix(".log.deleted") in waiting
-    log.enforce_retention(bench.now_ms + 499)
+    enforce_retention(log, bench.now_ms + 499)
     assert list(bench.directory.glob("*.deleted")) == waiting
-    log.enforce_retention(bench.now_ms + 500)
+    enforce_retention(log, bench.now_ms + 500)
 
     assert not list(bench.directory.glob("*.deleted"))
     assert not bench.path(0).exists()
@@ -123,7 +130,7 @@ def test_a_segment_takes_its_snapshot_and_abort_list_along(bench: Any) -> None:
     bench.path(second, ".txnindex").write_bytes(b"\x00" * 34)
     log.delete_records(third)
 
-    log.enforce_retention(bench.now_ms)
+    enforce_retention(log, bench.now_ms)
 
     assert not bench.path(second, ".snapshot").exists()
     assert not bench.path(second, ".txnindex").exists()
@@ -149,7 +156,26 @@ def test_a_time_index_that_lost_its_end_does_not_make_a_segment_old(bench: Any, 
         os.truncate(bench.path(base, ".timeindex"), left)
 
     log = bench.open(config, recovery_point=40)
-    log.enforce_retention(newest[1] + 1000)
+    enforce_retention(log, newest[1] + 1000)
 
     assert log.log_start_offset == bases[1]
-    assert log.offset_for_time(newest[1]) == (newest[1], bases[2] - 1)
+    assert bench.offset_for_time(log, newest[1]) == (newest[1], bases[2] - 1)
+
+
+def test_retention_is_prepared_beside_the_loop(bench: Any) -> None:
+    config = LogConfig(segment_bytes=3000, index_interval_bytes=300, retention_ms=1000)
+    log = reopened(bench, config, filled(bench, config, 60, step_ms=1))
+    assert not any(segment.is_max_sure for segment in log.segments)
+
+    _, jobs = drive(prepare_retention(log, bench.now_ms + 1_000_000))
+
+    assert jobs
+    assert all(segment.is_max_sure for segment in log.segments)
+    assert enforce_retention(log, bench.now_ms + 1_000_000)
+
+
+def test_what_retention_keeps_is_not_looked_into(bench: Any) -> None:
+    config = LogConfig(segment_bytes=3000, retention_ms=1000)
+    log = reopened(bench, config, filled(bench, config, 60, step_ms=1))
+
+    assert drive(prepare_retention(log, bench.now_ms)) == (None, 0)

@@ -2,52 +2,21 @@
 
 import os
 import random
-import threading
-from collections.abc import Callable
 from typing import Any
 
 import pytest
+from tests.log.conftest import drive
 
 from headrace.config import LogConfig
 from headrace.errors import CorruptBatchError
 from headrace.log import time_walk
+from headrace.log.retention import enforce_retention
 from headrace.log.segment_check import examine_all
 from headrace.log.steps import Steps, job, run_here
-from headrace.log.time_lookup import (
-    first_at_or_after,
-    first_of_max_timestamp,
-    prepare_retention,
-)
+from headrace.log.time_lookup import first_at_or_after, first_of_max_timestamp
 from headrace.records.record import iter_records
 
 CONFIG = LogConfig(segment_bytes=3000, index_interval_bytes=300)
-
-
-def elsewhere(call: Callable[[], object]) -> object:
-    """What `call` returns in a thread of its own."""
-    outcome: list[object] = []
-    thread = threading.Thread(target=lambda: outcome.append(call()))
-    thread.start()
-    thread.join()
-    return outcome[0]
-
-
-def drive(steps: Steps[Any], *between: Callable[[], object]) -> tuple[Any, int]:
-    """Run jobs elsewhere; behind the first job call the first of `between`, and so on.
-
-    The result, and how many jobs there were.
-    """
-    meanwhile = iter(between)
-    jobs = 0
-    try:
-        call = next(steps)
-        while True:
-            jobs += 1
-            result = elsewhere(call)
-            next(meanwhile, lambda: None)()
-            call = steps.send(result)
-    except StopIteration as end:
-        return end.value, jobs
 
 
 def filled(bench: Any, count: int = 60, config: LogConfig = CONFIG, **batch: Any) -> Any:
@@ -116,7 +85,7 @@ def test_segments_that_retention_drops_meanwhile_are_not_answered_from(
 
     def drop() -> None:
         log.delete_records(second)
-        log.enforce_retention(bench.now_ms)
+        enforce_retention(log, bench.now_ms)
 
     found, _ = drive(first_at_or_after(log, 0), *[lambda: None] * jobs_before, drop)
 
@@ -260,25 +229,6 @@ def test_many_pieces_are_walked_one_after_the_other(
         assert found == (bench.now_ms + 1, 82)
         assert jobs > 10
         log = reopened(bench, log, config)
-
-
-def test_retention_is_prepared_beside_the_loop(bench: Any) -> None:
-    config = LogConfig(segment_bytes=3000, index_interval_bytes=300, retention_ms=1000)
-    log = reopened(bench, filled(bench, 60, config), config)
-    assert not any(segment.is_max_sure for segment in log.segments)
-
-    _, jobs = drive(prepare_retention(log, bench.now_ms + 1_000_000))
-
-    assert jobs
-    assert all(segment.is_max_sure for segment in log.segments)
-    assert log.enforce_retention(bench.now_ms + 1_000_000)
-
-
-def test_what_retention_keeps_is_not_looked_into(bench: Any) -> None:
-    config = LogConfig(segment_bytes=3000, retention_ms=1000)
-    log = reopened(bench, filled(bench, 60, config), config)
-
-    assert drive(prepare_retention(log, bench.now_ms)) == (None, 0)
 
 
 def test_an_error_in_a_job_reaches_the_steps() -> None:

@@ -9,7 +9,6 @@ import asyncio
 import logging
 from collections import deque
 from collections.abc import Callable, Collection, Iterable, Mapping, Sequence
-from contextlib import suppress
 from functools import partial
 from pathlib import Path
 from uuid import UUID
@@ -40,11 +39,9 @@ from headrace.errors import (
     UnknownTopicError,
     UnknownTopicIdError,
 )
-from headrace.log.directory import LogDirectory
+from headrace.log.directory import LogDirectory, sizes_on_disk
 from headrace.log.partition_log import PartitionLog
-from headrace.log.retention import remove_files
-from headrace.log.sizes import sizes_on_disk
-from headrace.log.time_lookup import prepare_retention
+from headrace.log.retention import enforce_retention, prepare_retention, remove_files
 from headrace.model import Topic, TopicPartition
 from headrace.settings.broker_settings import BrokerSettings
 
@@ -133,7 +130,7 @@ class Topics:
         config = self._log_config(topic)
         log = self._logs.get(name, partition, topic.topic_id, config, self._now_ms())
         if log.leader_epoch < topic.leader_epoch:
-            _begin_epoch(log, topic.leader_epoch)
+            log.begin_epoch(topic.leader_epoch)
         return log
 
     async def sizes_bytes(self, wanted: Sequence[TopicPartition]) -> dict[TopicPartition, int]:
@@ -304,7 +301,7 @@ class Topics:
                 await run_beside(prepare_retention(log, now_ms))
             if self._is_known(log):
                 try:
-                    deleted += log.enforce_retention(now_ms, doomed.extend)
+                    deleted += enforce_retention(log, now_ms, doomed.extend)
                 except StorageError as error:
                     facts = {"topic": log.topic, "partition": log.partition}
                     _log.warning("retention failed: %s", error, extra=facts)
@@ -377,14 +374,6 @@ class Topics:
     def _replace(self, topic: Topic) -> None:
         self._forget(self._by_name[topic.name])
         self._take_in(topic)
-
-
-def _begin_epoch(log: PartitionLog, epoch: int) -> None:
-    log.leader_epoch = epoch
-    # Without the file this is done again after the next start.
-    with suppress(OSError):
-        if log.epochs.assign(epoch, log.log_end_offset):
-            log.epochs.write()
 
 
 async def _carry_through(step: Callable[[], None]) -> None:

@@ -10,8 +10,9 @@ import os
 from base64 import urlsafe_b64decode, urlsafe_b64encode
 from collections.abc import Mapping, Sequence
 from pathlib import Path
-from uuid import UUID
+from uuid import UUID, uuid4
 
+from headrace.errors import ConfigError
 from headrace.log.files import replace_file, sync_directory
 from headrace.model import TopicPartition
 
@@ -140,6 +141,31 @@ def read_properties(path: Path) -> dict[str, str] | None:
 
 def write_properties(path: Path, values: Mapping[str, str]) -> None:
     replace_file(path, "".join(f"{key}={value}\n" for key, value in values.items()).encode())
+
+
+def check_owner(data_dir: Path, node_id: int, cluster_id: str) -> tuple[str, bool]:
+    """(the cluster's id, whether nobody used the directory before); `cluster_id` may be empty."""
+    path = data_dir / META_PROPERTIES
+    found = read_properties(path)
+    if found is None:
+        cluster_id = cluster_id or encode_id(uuid4())
+        values = {
+            "node.id": str(node_id),
+            "directory.id": encode_id(uuid4()),
+            "version": "1",
+            "cluster.id": cluster_id,
+        }
+        write_properties(path, values)
+        return cluster_id, True
+    found_cluster = found.get("cluster.id", "")
+    if cluster_id and found_cluster != cluster_id:
+        wanted = f"{path} belongs to cluster {found_cluster!r}; use that id or another directory"
+        raise ConfigError("cluster.id", cluster_id, wanted)
+    found_node = found.get("node.id", str(node_id))
+    if found_node != str(node_id):
+        wanted = f"{path} belongs to node {found_node}; use that id or another directory"
+        raise ConfigError("node.id", node_id, wanted)
+    return found_cluster, False
 
 
 def write_clean_shutdown(directory: Path) -> None:

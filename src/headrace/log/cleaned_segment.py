@@ -1,10 +1,14 @@
-"""A segment that a compaction writes beside the ones it replaces, as `.cleaned` files.
+"""A segment that a compaction writes beside the ones it replaces, and the names it goes through.
 
-They are on disk, every byte, when `finish` returns: whoever renames them later need not ask.
+Its `.cleaned` files are on disk, every byte, when `finish` returns: whoever renames them later
+need not ask. Crash order: `.cleaned` to `.swap`, the highest offset first, so that a set with a
+`.cleaned` in it is known to be incomplete; the directory is synced; only then the old files are
+renamed away and `.swap` loses its suffix (see `leftovers` for a start that finds them).
 """
 
 import os
 from collections.abc import Iterable
+from contextlib import suppress
 from pathlib import Path
 
 from headrace.log.files import write_all
@@ -12,6 +16,8 @@ from headrace.log.names import (
     CLEANED_SUFFIX,
     INDEX_SUFFIX,
     LOG_SUFFIX,
+    SEGMENT_SUFFIXES,
+    SWAP_SUFFIX,
     TIME_INDEX_SUFFIX,
     TXN_INDEX_SUFFIX,
     segment_file,
@@ -87,6 +93,31 @@ class CleanedSegment:
         if self._fd >= 0:
             os.close(self._fd)
             self._fd = -1
+
+    # -- from name to name -----------------------------------------------------------------
+
+    def announce(self) -> None:
+        """Rename to `.swap`: a crash from here on makes the next start put it in place."""
+        for suffix in self.suffixes:
+            self.path(suffix).rename(self._swap_path(suffix))
+
+    def put_in_place(self) -> None:
+        """Have the names of a log's segment. What it replaces was renamed away."""
+        for suffix in self.suffixes:
+            path = self._swap_path(suffix)
+            path.rename(path.with_name(path.name.removesuffix(SWAP_SUFFIX)))
+
+    def remove(self) -> None:
+        """Remove what was written, under whichever name it has; nobody needs it."""
+        # The log last: an index without one would be taken for the old log's.
+        for suffix in reversed(SEGMENT_SUFFIXES):
+            for path in (self.path(suffix), self._swap_path(suffix)):
+                with suppress(OSError):
+                    path.unlink(missing_ok=True)
+
+    def _swap_path(self, suffix: str) -> Path:
+        path = self.path(suffix)
+        return path.with_name(path.name.removesuffix(CLEANED_SUFFIX) + SWAP_SUFFIX)
 
 
 def _sync_all(paths: Iterable[Path]) -> None:

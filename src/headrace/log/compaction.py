@@ -12,17 +12,14 @@ import time
 from pathlib import Path
 
 from headrace.errors import StorageWriteError
-from headrace.log import rolling
 from headrace.log.batch_filter import BatchFilter, empty_shell
 from headrace.log.cleaned_segment import CleanedSegment
 from headrace.log.files import sync_directory
-from headrace.log.key_map import KeyMap, Source, scan_source
-from headrace.log.live_offsets import LiveOffsets
+from headrace.log.key_map import KeyMap, LiveOffsets, Source, scan_source
 from headrace.log.names import TXN_INDEX_SUFFIX, segment_file
 from headrace.log.offset_index import ENTRY_SIZE as INDEX_ENTRY_SIZE
 from headrace.log.partition_log import PartitionLog
 from headrace.log.segment import MAX_RELATIVE_OFFSET, Segment
-from headrace.log.swapping import announce, remove_cleaned, swap_segments
 from headrace.records.batch import (
     CONTROL_BIT,
     LENGTH_PREFIX_SIZE,
@@ -53,7 +50,7 @@ def is_worth_it(log: PartitionLog, roll_bytes: int | None = None) -> bool:
     closed = _cleanable(log)
     dirty = sum([s.size for s in closed if s.end_offset > log.cleaner_offset])
     total = sum([s.size for s in closed])
-    active = log.segments[-1]
+    active = log.segments.active
     if _rolls(log, roll_bytes):
         dirty += active.size
         total += active.size
@@ -63,7 +60,7 @@ def is_worth_it(log: PartitionLog, roll_bytes: int | None = None) -> bool:
 def plan(log: PartitionLog, now_ms: int, roll_bytes: int | None = None) -> "Cleaning | None":
     """Begin a compaction; None when there is nothing that could be compacted now."""
     if _rolls(log, roll_bytes):
-        rolling.roll(log, log.log_end_offset, log.producers.as_of(0), now_ms)
+        log.roll(now_ms)
     segments = _cleanable(log)
     if not segments or segments[-1].end_offset <= log.cleaner_offset:
         return None
@@ -76,7 +73,7 @@ def _rolls(log: PartitionLog, roll_bytes: int | None) -> bool:
     # With an open transaction the rolled segment could not be cleaned, and would roll again.
     return (
         roll_bytes is not None
-        and log.segments[-1].size >= roll_bytes
+        and log.segments.active.size >= roll_bytes
         and not log.has_staged
         and _first_unstable_offset(log) is None
     )
@@ -158,7 +155,8 @@ class Cleaning:
         if not self._is_current():
             return False
         try:
-            announce(self._cleaned)
+            for cleaned in reversed(self._cleaned):
+                cleaned.announce()
         except OSError as error:
             self.abandon()
             raise StorageWriteError(self._directory, error) from error
@@ -176,10 +174,9 @@ class Cleaning:
         """Put the copies in the place of the segments; False when those changed meanwhile."""
         if not self._is_current():
             return False
-        log = self._log
         ends = [group[-1].end_offset for group in self._groups]
-        swap_segments(log, self._replaced(), self._cleaned, ends, self._now_ms)
-        log.cleaner_offset = self._map.end
+        count = len(self._replaced())
+        self._log.swap_compacted(count, self._cleaned, ends, self._map.end, self._now_ms)
         return True
 
     def _replaced(self) -> list[Segment]:
@@ -195,7 +192,8 @@ class Cleaning:
 
     def abandon(self) -> None:
         """Remove the copies."""
-        remove_cleaned(self._cleaned)
+        for cleaned in self._cleaned:
+            cleaned.remove()
         self._cleaned = []
 
     def _copy_group(self, group: list[Source]) -> None:

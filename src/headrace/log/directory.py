@@ -20,8 +20,7 @@ from headrace.log.files import FileCache, sync_filesystem
 from headrace.log.index_cache import IndexCache
 from headrace.log.loading import Opening, create_partition, open_partition
 from headrace.log.lock import DirectoryLock
-from headrace.log.names import is_deleted_directory, parse_partition_directory
-from headrace.log.owner import check_owner
+from headrace.log.names import LOG_SUFFIX, is_deleted_directory, parse_partition_directory
 from headrace.log.partition_log import PartitionLog
 from headrace.log.removal import remove_renamed, rename_away
 from headrace.model import TopicPartition
@@ -114,7 +113,7 @@ class LogDirectory:
     ) -> OpenReport:
         self._opened_ms = now_ms
         repairs: list[str] = []
-        self.cluster_id, is_new = check_owner(self.path, self.node_id, self.cluster_id)
+        self.cluster_id, is_new = checkpoints.check_owner(self.path, self.node_id, self.cluster_id)
         self._recovery_points = self._read_offsets(checkpoints.RECOVERY_POINTS, repairs)
         self._log_start_offsets = self._read_offsets(checkpoints.LOG_START_OFFSETS, repairs)
         self._cleaner_offsets = self._read_offsets(checkpoints.CLEANER_OFFSETS, repairs)
@@ -364,15 +363,16 @@ class LogDirectory:
         try:
             logs = self._logs.values()
             syncs_all = sum([log.needs_sync for log in logs]) >= _SYNC_ALL_FROM
-            before = {name: log.recovery_point for name, log in self._logs.items()}
+            closed: list[PartitionLog] = []
             for log in logs:
                 try:
                     log.close(is_synced=not syncs_all)
+                    closed.append(log)
                 except StorageWriteError as error:
                     failures.append(error)
                     checkpoints.try_note_failed_syncs([log.directory], error.error)
             if syncs_all:
-                self._sync_all(before, failures)
+                self._sync_all(closed, failures)
             is_proven = not failures and all([log.sync_failure is None for log in logs])
             self.prepare_files()()
             if is_proven:
@@ -385,12 +385,29 @@ class LogDirectory:
         if failures:
             raise failures[0]
 
-    def _sync_all(self, before: dict[TopicPartition, int], failures: list[HeadraceError]) -> None:
+    def _sync_all(self, closed: list[PartitionLog], failures: list[HeadraceError]) -> None:
         try:
             sync_filesystem(self.path)
         except OSError as error:
             failures.append(StorageWriteError(self.path, error))
             directories = [log.directory for log in self._logs.values()]
             checkpoints.try_note_failed_syncs(directories, error)
-            for name, log in self._logs.items():
-                log.recovery_point = before[name]
+            return
+        for log in closed:
+            if log.sync_failure is None:
+                log.mark_synced(log.log_end_offset)
+
+
+def sizes_on_disk(
+    data_dir: Path, partitions: Iterable[TopicPartition]
+) -> dict[TopicPartition, int]:
+    """Bytes in `.log` files of each, open or not; 0 where there is no directory yet. Any thread."""
+    return {partition: _size(data_dir / str(partition)) for partition in partitions}
+
+
+def _size(directory: Path) -> int:
+    try:
+        with os.scandir(directory) as entries:
+            return sum([one.stat().st_size for one in entries if one.name.endswith(LOG_SUFFIX)])
+    except FileNotFoundError:
+        return 0

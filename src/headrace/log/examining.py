@@ -4,10 +4,10 @@ The shadow is a segment of its own on the same open file, seen by nobody but the
 adopts what the walk has found when the segment is still the one that was walked.
 """
 
+from collections.abc import Container
 from contextlib import suppress
 from functools import partial
 
-from headrace.log.ranges import Ranges
 from headrace.log.scanner import scan_file
 from headrace.log.segment import Segment
 from headrace.log.segment_check import examine_all
@@ -32,8 +32,8 @@ class Watch:
 
     __slots__ = ("_damages", "_segment", "_segments")
 
-    def __init__(self, segments: list[Segment] | None, segment: Segment) -> None:
-        """Without `segments`, the log's own list, a dropped segment goes unnoticed."""
+    def __init__(self, segments: Container[Segment] | None, segment: Segment) -> None:
+        """Without `segments`, the log's own, a dropped segment goes unnoticed."""
         self._segments = segments
         self._segment = segment
         self._damages = segment.damages
@@ -98,15 +98,7 @@ def _walk_on(shadow: Segment, size: int, end_offset: int) -> bytes:
 
 def _adopt(segment: Segment, shadow: Segment, packed: bytes) -> None:
     was_loaded = segment.index.is_loaded
-    segment.index.replace(shadow.index)
-    segment.time_index.replace(shadow.time_index)
-    segment.indexed_position = shadow.indexed_position
-    segment.max_timestamp = shadow.max_timestamp
-    segment.max_timestamp_offset = shadow.max_timestamp_offset
-    segment.is_max_sure = True
-    segment.trusted_from = 0
-    segment.examined = Ranges()
-    segment.damages = shadow.damages
+    segment.adopt(shadow)
     if not segment.is_active:
         entries = segment.time_index.count
         segment.time_index.maybe_append(segment.max_timestamp, segment.max_timestamp_offset)

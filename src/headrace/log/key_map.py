@@ -1,10 +1,13 @@
 """The first half of a compaction: for each key, the last offset it has in the dirty part.
 
 Control records have no key of their own, and transactional ones may have been aborted, so
-neither ever supersedes anything.
+neither ever supersedes anything. Keys and offsets are kept in many small tables: to sort a
+million offsets in one go takes half a second, in which Python lets no other thread run, not
+even the one that serves clients.
 """
 
-from collections.abc import Callable, Iterator
+from bisect import bisect_left
+from collections.abc import Callable, Iterable, Iterator
 from typing import NamedTuple
 
 from headrace.errors import CorruptBatchError
@@ -37,6 +40,7 @@ class Source(NamedTuple):
 # Keys are spread over this many tables. One table of a million keys takes 50 ms to grow and 80 to
 # free, and Python lets no other thread run meanwhile; these take about a millisecond each.
 _TABLES = 128
+_BLOCK_BITS = 13  # 8,192 offsets: sorted within a millisecond
 
 
 class KeyMap:
@@ -93,6 +97,40 @@ class KeyMap:
                     self.end = max(self.end, source.end_offset)
         except _FullError:
             return
+
+
+class LiveOffsets:
+    """The offsets that stay, asked for by range; made of offsets in any order."""
+
+    def __init__(self, offsets: Iterable[int], take_turns: Callable[[], None]) -> None:
+        blocks: dict[int, list[int]] = {}
+        for offset in offsets:
+            block = blocks.get(offset >> _BLOCK_BITS)
+            if block is None:
+                take_turns()
+                block = blocks[offset >> _BLOCK_BITS] = []
+            block.append(offset)
+        for block in blocks.values():
+            block.sort()
+            take_turns()
+        self._blocks = blocks
+
+    def clear(self, take_turns: Callable[[], None]) -> None:
+        """Give the memory back."""
+        for block in self._blocks.values():
+            block.clear()
+            take_turns()
+        self._blocks = {}
+
+    def has_any(self, first: int, last: int) -> bool:
+        """Whether one of them lies in [first, last]."""
+        for number in range(first >> _BLOCK_BITS, (last >> _BLOCK_BITS) + 1):
+            block = self._blocks.get(number)
+            if block is not None:
+                at = bisect_left(block, first)
+                if at < len(block) and block[at] <= last:
+                    return True
+        return False
 
 
 class _FullError(Exception):

@@ -7,24 +7,22 @@ from pathlib import Path
 from uuid import UUID
 
 from headrace.config import LONG_MAX, LogConfig
-from headrace.log import offset_index, recovery, rolling
-from headrace.log.checkpoints import write_partition_metadata
+from headrace.log import leader_epochs, offset_index, recovery
+from headrace.log.checkpoints import PARTITION_METADATA, write_partition_metadata
 from headrace.log.files import FileCache
 from headrace.log.index_cache import IndexCache
 from headrace.log.leader_epochs import LeaderEpochs
 from headrace.log.leftovers import clear_leftovers
 from headrace.log.names import LOG_SUFFIX, parse_segment_file
 from headrace.log.partition_log import PartitionLog
-from headrace.log.producer_rebuild import (
-    forget_silent,
-    load_producers,
-    remove_stray_snapshots,
-)
-from headrace.log.producer_snapshot import snapshot_offsets
+from headrace.log.producer_rebuild import forget_silent, load_producers
+from headrace.log.producer_snapshot import ProducerSnapshots
 from headrace.log.producer_state import ProducerStates
 from headrace.log.scanner import scan_file
 from headrace.log.segment import Segment
 from headrace.log.segment_check import examine_all
+from headrace.log.segments import Segments
+from headrace.log.unsynced_files import UnsyncedFiles
 from headrace.records.batch import Buffer
 
 
@@ -68,11 +66,22 @@ def create_partition(
         config.index_interval_bytes,
         opening.now_ms,
     )
-    log = _build(
-        directory, topic, partition, topic_id, config, [segment], ProducerStates(), epochs, opening
+    unsynced_files = UnsyncedFiles()
+    small_files = (directory / PARTITION_METADATA, directory / leader_epochs.FILE_NAME)
+    unsynced_files.note(base_offset, directory.parent, *small_files, directory)
+    return _build(
+        directory,
+        topic,
+        partition,
+        topic_id,
+        config,
+        [segment],
+        ProducerStates(),
+        ProducerSnapshots(directory),
+        epochs,
+        unsynced_files,
+        opening,
     )
-    rolling.note_new_directory(log)
-    return log
 
 
 def open_partition(
@@ -93,6 +102,7 @@ def open_partition(
     if fault := epochs.load():
         repairs.append(f"{directory / 'leader-epoch-checkpoint'}: ignored, {fault}")
     had_epochs = list(epochs.entries)
+    snapshots = ProducerSnapshots(directory)
     # Settings that were changed at run time are not known yet during a recovery: then nobody is
     # forgotten before the first look at retention.
     forget_after_ms = LONG_MAX
@@ -101,8 +111,8 @@ def open_partition(
     for segment in checked:
         _open_closed(segment, repairs)
     if opening.was_clean and _open_last(segments, opening):
-        producers, _ = load_producers(
-            directory,
+        producers = load_producers(
+            snapshots,
             segments,
             segments[-1].end_offset,
             opening.now_ms,
@@ -113,6 +123,7 @@ def open_partition(
         producers = recovery.recover(
             directory,
             segments,
+            snapshots,
             opening.recovery_point,
             epochs,
             is_compacted=config.is_compacted,
@@ -122,7 +133,7 @@ def open_partition(
             repairs=repairs,
         )
         opening.recovery_point = segments[-1].end_offset
-    remove_stray_snapshots(directory, segments, segments[-1].end_offset)
+    snapshots.remove_strays({s.base_offset for s in segments}, segments[-1].end_offset)
     epochs.cut_end(max(segments[-1].end_offset, 1))
     if epochs.assign(0, segments[0].base_offset) or epochs.entries != had_epochs:
         epochs.write()
@@ -134,7 +145,9 @@ def open_partition(
         config,
         segments,
         producers,
+        snapshots,
         epochs,
+        UnsyncedFiles(),
         opening,
         forget_after_ms,
     )
@@ -148,12 +161,14 @@ def _build(
     config: LogConfig,
     segments: list[Segment],
     producers: ProducerStates,
+    snapshots: ProducerSnapshots,
     epochs: LeaderEpochs,
+    unsynced_files: UnsyncedFiles,
     opening: Opening,
     forget_after_ms: int = LONG_MAX,
 ) -> PartitionLog:
     end_offset = segments[-1].end_offset
-    rolling.activate(segments[-1], config.segment_jitter_ms, config.segment_ms)
+    snapshots.find_latest()
     forget_silent(producers, opening.now_ms, forget_after_ms)
     return PartitionLog(
         directory,
@@ -161,14 +176,13 @@ def _build(
         partition,
         topic_id,
         config,
-        segments=segments,
+        segments=Segments(directory, segments, opening.files, opening.indexes, config),
         producers=producers,
+        snapshots=snapshots,
         epochs=epochs,
-        files=opening.files,
-        indexes=opening.indexes,
+        unsynced_files=unsynced_files,
         log_start_offset=min(max(opening.log_start_offset, segments[0].base_offset), end_offset),
         recovery_point=opening.recovery_point,
-        snapshot_offset=max(snapshot_offsets(directory), default=0),
         producer_expiration_ms=opening.producer_expiration_ms,
         # The active segment is never compacted: a checkpoint inside it is another log's.
         cleaner_offset=(
@@ -220,8 +234,7 @@ def _open_closed(segment: Segment, repairs: list[str]) -> None:
         segment.flush_indexes()
         segment.index.unload()
         return
-    segment.max_timestamp = segment.time_index.last_timestamp
-    segment.max_timestamp_offset = segment.time_index.last_offset
+    segment.believe_time_index()
 
 
 def _open_last(segments: list[Segment], opening: Opening) -> bool:
@@ -232,8 +245,7 @@ def _open_last(segments: list[Segment], opening: Opening) -> bool:
         return False
     position = index.positions[-1] if index.positions else 0
     last.indexed_position = position
-    last.max_timestamp = time_index.last_timestamp
-    last.max_timestamp_offset = time_index.last_offset
+    last.believe_time_index()
     first_seen: list[int] = []
 
     def visit(fields: tuple[int, ...], position: int, buffer: Buffer, at: int) -> None:
@@ -253,7 +265,5 @@ def _open_last(segments: list[Segment], opening: Opening) -> bool:
         return False
     last.end_offset = scan.next_offset
     last.is_active = True
-    last.examined.add(position, last.size)
-    if last.examined.end_of(0) >= last.size:
-        last.trusted_from = 0
+    last.note_checked(position, last.size)
     return True

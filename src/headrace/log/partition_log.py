@@ -3,26 +3,34 @@
 Invariant: `log_end_offset` is the offset of the next message that is not yet in the
 file; whatever lies below it can be read, whatever was staged and not committed cannot.
 A commit that fails leaves log, files and producer state as they were before it.
+What lies below `recovery_point` survives a power cut.
+
+The log keeps its parts in step, and each part its own invariants: `Segments` (the files, in
+order), `ProducerStates` and their `ProducerSnapshots`, `LeaderEpochs`, `UnsyncedFiles`. Above it
+are the questions and chores that take a whole log: `time_lookup`, `retention`, `compaction`.
 """
 
 import errno
-from bisect import bisect_right
-from operator import attrgetter
+from collections.abc import Sequence
+from contextlib import suppress
 from pathlib import Path
 from typing import NamedTuple
 from uuid import UUID
 
 from headrace.config import LogConfig
 from headrace.errors import OffsetOutOfRangeError, OutOfOrderSequenceError, StorageWriteError
-from headrace.log import producer_lookup, retention, rolling, time_lookup, truncation
+from headrace.log import producer_lookup
 from headrace.log.access import BLOCKING, Access, NotReadyError
-from headrace.log.files import FileCache, NamedFile, OpenFile
-from headrace.log.index_cache import IndexCache
+from headrace.log.cleaned_segment import CleanedSegment
+from headrace.log.files import NamedFile, OpenFile
 from headrace.log.leader_epochs import LeaderEpochs
-from headrace.log.producer_state import ProducerBatch, ProducerStates
+from headrace.log.producer_rebuild import load_producers
+from headrace.log.producer_snapshot import ProducerSnapshots
+from headrace.log.producer_state import ProducerBatch, ProducerEntry, ProducerStates
 from headrace.log.segment import BatchFacts, Segment
 from headrace.log.segment_check import checked_end, load_index, locate
-from headrace.log.steps import run_here
+from headrace.log.segments import Segments
+from headrace.log.unsynced_files import UnsyncedFiles
 from headrace.records.batch import (
     NO_TIMESTAMP,
     BatchHeader,
@@ -33,8 +41,8 @@ from headrace.records.batch import (
 
 _MAX_HINTS = 16
 _OFFSET_BYTES = 8
+_TO_THE_END = -1
 _new_tuple = tuple.__new__
-_BASE_OFFSET = attrgetter("base_offset")
 
 
 class AppendResult(NamedTuple):
@@ -58,11 +66,11 @@ class PartitionLog:
     """Single-threaded. Made by `LogDirectory` (through `log.loading`)."""
 
     __slots__ = (
-        "_config", "_facts", "_hints", "_next_offset", "_staged", "_staged_bytes",
-        "_staged_max_timestamp", "cleaner_offset", "directory", "doomed", "epochs", "files",
-        "indexes", "leader_epoch", "log_end_offset", "log_start_offset", "partition",
-        "producer_expiration_ms", "producers", "recovery_point", "segments", "snapshot_offset",
-        "sync_failure", "topic", "topic_id", "unsynced_files",
+        "_config", "_epochs", "_facts", "_hints", "_next_offset", "_staged", "_staged_bytes",
+        "_staged_max_timestamp", "_unsynced_files", "cleaner_offset", "directory",
+        "leader_epoch", "log_end_offset", "log_start_offset", "partition",
+        "producer_expiration_ms", "producers", "recovery_point", "segments", "snapshots",
+        "sync_failure", "topic", "topic_id",
     )  # fmt: skip
 
     def __init__(
@@ -73,14 +81,13 @@ class PartitionLog:
         topic_id: UUID,
         config: LogConfig,
         *,
-        segments: list[Segment],
+        segments: Segments,
         producers: ProducerStates,
+        snapshots: ProducerSnapshots,
         epochs: LeaderEpochs,
-        files: FileCache,
-        indexes: IndexCache,
+        unsynced_files: UnsyncedFiles,
         log_start_offset: int,
         recovery_point: int,
-        snapshot_offset: int,
         producer_expiration_ms: int,
         cleaner_offset: int,
     ) -> None:
@@ -88,19 +95,15 @@ class PartitionLog:
         self.topic, self.partition, self.topic_id = topic, partition, topic_id
         self._config = config
         self.segments = segments
-        self.producers = producers
-        self.epochs = epochs
+        self.producers, self.snapshots = producers, snapshots
+        self._epochs = epochs
         self.leader_epoch = epochs.latest
-        self.files, self.indexes = files, indexes
         self.log_start_offset = log_start_offset
-        self.log_end_offset = self._next_offset = segments[-1].end_offset
+        self.log_end_offset = self._next_offset = segments.active.end_offset
         self.recovery_point = min(recovery_point, self.log_end_offset)
-        self.snapshot_offset = snapshot_offset  # of the latest snapshot file
         self.producer_expiration_ms = producer_expiration_ms
         self.cleaner_offset = cleaner_offset  # compaction has been through all below it
-        self.doomed: list[tuple[int, Path]] = []  # (when to remove it, renamed file)
-        # A sync up to this offset must cover the file or directory. Kept by log.rolling.
-        self.unsynced_files: dict[Path, int] = {}
+        self._unsynced_files = unsynced_files
         # Of the fdatasync that failed: what was written before it may be lost, so that the
         # log takes no more until a restart has read it anew.
         self.sync_failure: StorageWriteError | None = None
@@ -108,7 +111,8 @@ class PartitionLog:
         self._facts: list[BatchFacts] = []
         self._staged_bytes = 0
         self._staged_max_timestamp = NO_TIMESTAMP
-        # Where sequential readers go on: offset -> (segment, position).
+        # Where sequential readers go on: offset -> (segment, position). Emptied by whatever
+        # changes segments other than by appending.
         self._hints: dict[int, tuple[Segment, int]] = {}
 
     @property
@@ -118,12 +122,11 @@ class PartitionLog:
     @config.setter
     def config(self, config: LogConfig) -> None:
         self._config = config
-        for segment in self.segments:
-            segment.index_interval_bytes = config.index_interval_bytes
+        self.segments.set_index_interval(config.index_interval_bytes)
 
     @property
     def size_bytes(self) -> int:
-        return sum([segment.size for segment in self.segments])
+        return self.segments.size_bytes
 
     # -- appending -------------------------------------------------------------------------
 
@@ -150,7 +153,7 @@ class PartitionLog:
             original = self._check_sequence(producer_id, epoch, sequence, delta)
             if original is not None:
                 if append_time >= 0:
-                    append_time = producer_lookup.timestamp_of(self, original)
+                    append_time = producer_lookup.timestamp_of(self.segments, original)
                 return AppendResult(original.base_offset, original.last_offset, append_time, True)
             producers.stage(
                 producer_id, epoch, sequence, delta, base_offset, max_timestamp, attributes, now_ms
@@ -176,7 +179,12 @@ class PartitionLog:
             return self.producers.check(producer_id, epoch, sequence, delta)
         except OutOfOrderSequenceError:
             # A snapshot holds one batch a producer; the log may remember the other four.
-            if not producer_lookup.complete_entry(self, producer_id):
+            entry = self.producers.partial_entry(producer_id)
+            if entry is None:
+                raise
+            earlier = producer_lookup.earlier_batches(self.segments, producer_id, entry)
+            self.producers.complete(producer_id, earlier)
+            if not earlier:
                 raise
             return self.producers.check(producer_id, epoch, sequence, delta)
 
@@ -196,7 +204,7 @@ class PartitionLog:
         staged = self._staged
         if not staged:
             return self.log_end_offset
-        segment = self.segments[-1]
+        segment = self.segments.active
         end_offset = self._next_offset
         try:
             if segment.has_room_for(
@@ -209,7 +217,7 @@ class PartitionLog:
             ):
                 segment.append(staged, self._facts, self._staged_bytes)
             else:
-                rolling.append_rolling(self, staged, self._facts, now_ms)
+                self._append_rolling(now_ms)
         except OSError as error:
             self.discard()
             raise StorageWriteError(segment.path, error) from error
@@ -217,6 +225,48 @@ class PartitionLog:
         self._forget_staged()
         self.log_end_offset = self._next_offset = end_offset
         return end_offset
+
+    def _append_rolling(self, now_ms: int) -> None:
+        """Append batch by batch, beginning a new segment wherever Kafka would.
+
+        On OSError the log has its old segments at their old size again.
+        """
+        segments = self.segments
+        mark, unsynced_mark = segments.mark(), self._unsynced_files.mark()
+        snapshot_offset = self.snapshots.latest
+        next_offset = self.log_end_offset
+        producers_staged = 0
+        try:
+            for batch, fact in zip(self._staged, self._facts, strict=True):
+                size, last_offset, max_timestamp, staged_behind = fact
+                if segments.active.should_roll(
+                    self._config, size, last_offset, max_timestamp, now_ms
+                ):
+                    self._roll(next_offset, self.producers.as_of(producers_staged), now_ms)
+                segments.active.append([batch], [fact], size)
+                next_offset = last_offset + 1
+                producers_staged = staged_behind
+        except OSError:
+            gone = segments.reset(mark)
+            self.snapshots.take_back(snapshot_offset, gone)
+            self._unsynced_files.reset(unsynced_mark)
+            raise
+
+    def roll(self, now_ms: int) -> None:
+        """Close the active segment and begin another at the log's end. OSError on a full disk."""
+        self._roll(self.log_end_offset, self.producers.as_of(0), now_ms)
+
+    def _roll(self, base_offset: int, entries: dict[int, ProducerEntry], now_ms: int) -> None:
+        """Begin a segment at `base_offset`, where `entries` is the producers' state."""
+        closed = self.segments.roll(base_offset, self._config, now_ms)
+        self._take_snapshot(base_offset, entries)
+        paths = (closed.path, closed.index.path, closed.time_index.path, self.directory)
+        self._unsynced_files.note(base_offset, *paths)
+
+    def _take_snapshot(self, offset: int, entries: dict[int, ProducerEntry]) -> None:
+        path = self.snapshots.take(offset, entries)
+        if path is not None:
+            self._unsynced_files.note(offset, path)
 
     def discard(self) -> None:
         """Forget the staged batches."""
@@ -253,7 +303,7 @@ class PartitionLog:
             return []
         hint = self._hints.get(offset)
         if hint is None or hint[1] >= hint[0].size:
-            hint = self.find(offset, access)
+            hint = self.segments.find(offset, access)
             if hint is None:
                 return []
         segment, position = hint
@@ -276,17 +326,6 @@ class PartitionLog:
         self._remember(segment, end, file, access)
         return [FileSlice(file, position, end - position)]
 
-    def find(self, offset: int, access: Access = BLOCKING) -> tuple[Segment, int] | None:
-        """(segment, position) of the first batch that ends at or behind `offset`."""
-        segments = self.segments
-        first = max(0, bisect_right(segments, offset, key=_BASE_OFFSET) - 1)
-        for segment in segments[first:]:
-            if segment.size or segment.damages:
-                position = locate(segment, offset, access)
-                if position < segment.size:
-                    return segment, position
-        return None
-
     def _remember(self, segment: Segment, position: int, file: OpenFile, access: Access) -> None:
         if position >= segment.size:
             next_offset = segment.end_offset
@@ -300,72 +339,169 @@ class PartitionLog:
             del hints[next(iter(hints))]
         hints[next_offset] = (segment, position)
 
-    def forget_hints(self) -> None:
-        """Segments were cut or dropped: positions remembered may be wrong."""
-        self._hints.clear()
-
-    def offset_for_time(self, timestamp_ms: int) -> tuple[int, int] | None:
-        """(timestamp, offset) of the first record at or after `timestamp_ms`."""
-        return run_here(time_lookup.first_at_or_after(self, timestamp_ms))
-
-    def offset_of_max_timestamp(self) -> tuple[int, int] | None:
-        """(timestamp, offset) of the first record with the largest timestamp."""
-        return run_here(time_lookup.first_of_max_timestamp(self))
+    def begin_epoch(self, epoch: int) -> None:
+        """What is appended from now on has this leader epoch."""
+        self.leader_epoch = epoch
+        # Without the file this is done again after the next start.
+        with suppress(OSError):
+            if self._epochs.assign(epoch, self.log_end_offset):
+                self._epochs.write()
 
     def end_offset_for_epoch(self, epoch: int) -> tuple[int, int]:
         """(epoch, end offset) of the largest epoch up to `epoch`; (-1, -1) if unknown."""
-        return self.epochs.end_offset_for(epoch, self.log_end_offset)
+        return self._epochs.end_offset_for(epoch, self.log_end_offset)
 
-    # -- ageing ----------------------------------------------------------------------------
+    # -- shrinking -------------------------------------------------------------------------
 
     def delete_records(self, offset: int) -> int:
-        """Hide all below `offset` (-1: everything); the new log start offset."""
-        return retention.delete_records(self, offset)
+        """Hide all below `offset` (-1: everything); the new log start offset.
 
-    def enforce_retention(
-        self, now_ms: int, remove: retention.RemoveFiles = retention.remove_files
-    ) -> int:
-        """Delete segments that are too old, too many or hidden; how many.
-
-        Files whose time has come are given to `remove`: unlinking large ones takes long.
+        Segments below it go with the next look at retention.
         """
-        return retention.enforce(self, now_ms, remove)
+        end = self.log_end_offset
+        if offset == _TO_THE_END:
+            offset = end
+        if not 0 <= offset <= end:
+            raise OffsetOutOfRangeError(offset, self.log_start_offset, end)
+        self._raise_start(offset)
+        return self.log_start_offset
+
+    def drop_segments(self, count: int, now_ms: int) -> None:
+        """Delete the first `count` segments; a new active one is begun when that is all."""
+        segments = self.segments
+        due_ms = now_ms + self._config.file_delete_delay_ms
+        try:
+            if count == len(segments):
+                self.roll(now_ms)
+            for _ in range(count):
+                self.snapshots.remove(segments.drop_first(due_ms))
+        except OSError as error:
+            raise StorageWriteError(self.directory, error) from error
+        finally:
+            self._hints.clear()
+        self._raise_start(segments[0].base_offset)
+
+    def _raise_start(self, offset: int) -> None:
+        if offset <= self.log_start_offset:
+            return
+        self.log_start_offset = offset
+        self._epochs.cut_start(offset)
+        try:
+            self._epochs.write()
+        except OSError as error:
+            raise StorageWriteError(self.directory, error) from error
+
+    def swap_compacted(
+        self,
+        count: int,
+        cleaned: Sequence[CleanedSegment],
+        end_offsets: Sequence[int],
+        cleaner_offset: int,
+        now_ms: int,
+    ) -> None:
+        """Put what a compaction made of the first `count` segments in their place."""
+        due_ms = now_ms + self._config.file_delete_delay_ms
+        old = self.segments[:count]
+        try:
+            self.segments.replace_first(count, cleaned, end_offsets, self._config, due_ms)
+        except OSError as error:
+            raise StorageWriteError(self.directory, error) from error
+        finally:
+            self._hints.clear()
+        # A segment that was joined to the one before it needs no snapshot any more.
+        kept = {self.snapshots.latest, *[one.base_offset for one in cleaned]}
+        for segment in old:
+            if segment.base_offset not in kept:
+                with suppress(OSError):
+                    self.snapshots.remove(segment.base_offset)
+        self.cleaner_offset = cleaner_offset
 
     def truncate(self, offset: int) -> None:
-        """Cut the log so that nothing at or behind `offset` is left."""
+        """Remove every batch that holds `offset` or more (a follower's duty in Kafka).
+
+        The log then ends at `offset`, or where the batch began that held it.
+        """
         self.discard()
-        truncation.truncate(self, offset)
-        self._next_offset = self.log_end_offset
+        if offset >= self.log_end_offset:
+            return
+        try:
+            self._truncate(offset)
+        except OSError as error:
+            raise StorageWriteError(self.directory, error) from error
+        finally:
+            self._hints.clear()
+            self._next_offset = self.log_end_offset
+
+    def _truncate(self, offset: int) -> None:
+        segments = self.segments
+        end = segments.truncate(offset, self._config)
+        self.log_end_offset = end
+        self.log_start_offset = min(self.log_start_offset, end)
+        self.recovery_point = min(self.recovery_point, end)
+        self.cleaner_offset = min(self.cleaner_offset, segments.active.base_offset)
+        self._epochs.cut_end(end)
+        self._epochs.assign(self.leader_epoch, end)
+        self._epochs.write()
+        self.snapshots.remove_strays({segment.base_offset for segment in segments}, end)
+        self.producers.cut_back(load_producers(self.snapshots, segments, end, 0, []))
+        self.snapshots.find_latest()
+        self._unsynced_files.note(end, self.directory)
 
     # -- durability ------------------------------------------------------------------------
 
     def unsynced(self) -> tuple[list[OpenFile | NamedFile], int]:
         """The files whose sync makes all below the returned offset survive a power cut.
 
-        Directories are among them when files in them are new. Safe to sync in a thread.
+        Directories are among them when files in them are new. Opens nothing; safe to sync in
+        a thread.
         """
-        return rolling.unsynced(self), self.log_end_offset
+        files: list[OpenFile | NamedFile] = []
+        if self.log_end_offset > self.recovery_point:
+            active = self.segments.active
+            files.append(active.file.file or NamedFile(active.path))
+        files += map(NamedFile, self._unsynced_files)
+        return files, self.log_end_offset
 
     @property
     def needs_sync(self) -> bool:
-        return self.log_end_offset > self.recovery_point or bool(self.unsynced_files)
+        return self.log_end_offset > self.recovery_point or len(self._unsynced_files) > 0
 
     @property
     def has_unsynced_segments(self) -> bool:
         """Whether a closed segment waits for its sync; Kafka begins one at every roll."""
-        return self.recovery_point < self.segments[-1].base_offset
+        return self.recovery_point < self.segments.active.base_offset
 
     def mark_synced(self, offset: int) -> None:
         """What `unsynced` returned with this offset is on disk."""
         self.recovery_point = max(self.recovery_point, min(offset, self.log_end_offset))
-        if self.unsynced_files:
-            rolling.forget_synced(self, offset)
+        self._unsynced_files.forget(offset)
 
     def flush_indexes(self) -> None:
         """Write index entries that wait in memory (part of a checkpoint)."""
-        self.segments[-1].try_flush_indexes()
+        self.segments.active.try_flush_indexes()
 
     def close(self, *, is_synced: bool = True) -> None:
-        """Leave the files as a clean stop of Kafka's would, and on disk if `is_synced`."""
+        """Leave the files as a clean stop of Kafka's would, and on disk if `is_synced`.
+
+        Else the caller syncs them and says so by `mark_synced`. After a failed sync nothing
+        proves that the rest is on disk: the recovery point stays, so that the next start reads
+        all behind it anew.
+        """
         self.discard()
-        rolling.close(self, is_synced=is_synced)
+        try:
+            changed = self.segments.flush()
+            self._take_snapshot(self.log_end_offset, self.producers.entries)
+            if is_synced:
+                self._unsynced_files.note(self.log_end_offset, *changed)
+                for file in self.unsynced()[0]:
+                    file.sync()
+        except OSError as error:
+            raise StorageWriteError(self.directory, error) from error
+        finally:
+            self.segments.close()
+            self._unsynced_files.clear()
+        if self.sync_failure is not None:
+            return
+        if is_synced:
+            self.recovery_point = self.log_end_offset
+        self.segments.remove_deleted_files()

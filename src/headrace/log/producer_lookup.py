@@ -5,13 +5,13 @@ restart may be one of the four before it. The log still has them, close to its e
 """
 
 import os
-from typing import TYPE_CHECKING
 
 from headrace.errors import CorruptBatchError
-from headrace.log.producer_state import REMEMBERED_BATCHES, ProducerBatch
+from headrace.log.producer_state import REMEMBERED_BATCHES, ProducerBatch, ProducerEntry
 from headrace.log.scanner import scan_file
 from headrace.log.segment import Segment
 from headrace.log.segment_check import load_index
+from headrace.log.segments import Segments
 from headrace.records.batch import (
     CONTROL_BIT,
     HEADER_SIZE,
@@ -21,35 +21,28 @@ from headrace.records.batch import (
     peek_header,
 )
 
-if TYPE_CHECKING:
-    from headrace.log.partition_log import PartitionLog
-
 _STEP_BYTES = 256 * 1024
 # A retry comes within the client's delivery timeout: nobody needs the whole log searched.
 _SEARCHED_BYTES = 64 * 1024 * 1024
 _SEARCHED_SEGMENTS = 6  # five batches may each have begun a segment, and a new one follows
 
 
-def complete_entry(log: "PartitionLog", producer_id: int) -> bool:
-    """Add what the log knows of this producer to its entry, once; whether that is more."""
-    entry = log.producers.entries.get(producer_id)
-    if entry is None or not entry.is_partial:
-        return False
-    found: list[ProducerBatch] = []
-    if entry.batches:
-        wanted = REMEMBERED_BATCHES - len(entry.batches)
-        found = _find_before(log, producer_id, entry.epoch, entry.batches[0].base_offset, wanted)
-    completed = entry._replace(batches=(*found, *entry.batches), is_partial=False)
-    log.producers.entries[producer_id] = completed
-    return bool(found)
+def earlier_batches(
+    segments: Segments, producer_id: int, entry: ProducerEntry
+) -> list[ProducerBatch]:
+    """What the log knows of this producer before its entry does, oldest first."""
+    if not entry.batches:
+        return []
+    wanted = REMEMBERED_BATCHES - len(entry.batches)
+    return _find_before(segments, producer_id, entry.epoch, entry.batches[0].base_offset, wanted)
 
 
-def timestamp_of(log: "PartitionLog", batch: ProducerBatch) -> int:
+def timestamp_of(segments: Segments, batch: ProducerBatch) -> int:
     """The largest timestamp of a batch; NO_TIMESTAMP when the log has it no more."""
     if batch.timestamp >= 0:
         return batch.timestamp
     try:
-        found = log.find(batch.base_offset)
+        found = segments.find(batch.base_offset)
     except CorruptBatchError:
         return NO_TIMESTAMP
     if found is None:
@@ -62,13 +55,13 @@ def timestamp_of(log: "PartitionLog", batch: ProducerBatch) -> int:
 
 
 def _find_before(
-    log: "PartitionLog", producer_id: int, epoch: int, offset: int, wanted: int
+    segments: Segments, producer_id: int, epoch: int, offset: int, wanted: int
 ) -> list[ProducerBatch]:
     """The last `wanted` batches of the producer before `offset`, oldest first."""
     found: list[ProducerBatch] = []
     budget = _SEARCHED_BYTES
-    segments = [segment for segment in log.segments if segment.base_offset < offset]
-    for segment in reversed(segments[-_SEARCHED_SEGMENTS:]):
+    before = [segment for segment in segments if segment.base_offset < offset]
+    for segment in reversed(before[-_SEARCHED_SEGMENTS:]):
         try:
             load_index(segment)
         except CorruptBatchError:

@@ -3,11 +3,9 @@
 import time
 from collections.abc import Sequence
 from contextlib import suppress
-from pathlib import Path
 
 from headrace.errors import CorruptBatchError, RecordError
-from headrace.log.names import SNAPSHOT_SUFFIX, segment_file
-from headrace.log.producer_snapshot import load_latest_snapshot, snapshot_offsets
+from headrace.log.producer_snapshot import ProducerSnapshots
 from headrace.log.producer_state import ProducerStates
 from headrace.log.scanner import Visit, scan_file
 from headrace.log.segment import Segment
@@ -17,17 +15,17 @@ from headrace.records.record import decode_control, iter_records
 
 
 def load_producers(
-    directory: Path,
+    snapshots: ProducerSnapshots,
     segments: Sequence[Segment],
     offset: int,
     now_ms: int,
     repairs: list[str],
-) -> tuple[ProducerStates, int]:
-    """(the producers' state at `offset`, the offset of the snapshot it began with).
+) -> ProducerStates:
+    """The producers' state at `offset`.
 
     Producers found in the log count as heard of at `now_ms`.
     """
-    snapshot = load_latest_snapshot(directory, offset, repairs)
+    snapshot = snapshots.load(offset, repairs)
     start, entries = snapshot if snapshot is not None else (segments[0].base_offset, {})
     producers = ProducerStates(entries)
     visit = replaying(producers, offset, now_ms)
@@ -42,7 +40,7 @@ def load_producers(
                 position = locate(segment, start)
         fd = segment.file.get().fd
         scan_file(fd, position, segment.size, segment.base_offset, visit)
-    return producers, snapshot[0] if snapshot is not None else 0
+    return producers
 
 
 def forget_silent(producers: ProducerStates, now_ms: int, expiration_ms: int) -> None:
@@ -65,14 +63,3 @@ def replaying(producers: ProducerStates, end_offset: int, now_ms: int) -> Visit:
         producers.replay(fields, coordinator_epoch, now_ms)
 
     return visit
-
-
-def remove_stray_snapshots(directory: Path, segments: Sequence[Segment], end_offset: int) -> None:
-    """Keep each segment's snapshot and the latest one; none from beyond the log."""
-    wanted = {segment.base_offset for segment in segments}
-    offsets = snapshot_offsets(directory)
-    latest = max((offset for offset in offsets if offset <= end_offset), default=None)
-    for offset in offsets:
-        if offset > end_offset or (offset not in wanted and offset != latest):
-            with suppress(OSError):
-                segment_file(directory, offset, SNAPSHOT_SUFFIX).unlink()

@@ -6,6 +6,7 @@ last batch there, and does with ours what we do: it forgets the producer that lo
 """
 
 import struct
+from collections.abc import Collection, Iterable
 from contextlib import suppress
 from pathlib import Path
 
@@ -69,34 +70,90 @@ def decode_snapshot(data: bytes) -> dict[int, ProducerEntry]:
     return entries
 
 
-def write_snapshot(directory: Path, offset: int, entries: dict[int, ProducerEntry]) -> Path:
-    """Not synced: the next sync of the log covers it, and recovery can do without."""
-    path = segment_file(directory, offset, SNAPSHOT_SUFFIX)
-    replace_file(path, encode_snapshot(entries), is_durable=False)
-    return path
+class ProducerSnapshots:
+    """The snapshot files of one partition.
 
-
-def snapshot_offsets(directory: Path) -> list[int]:
-    """The offsets of all snapshots in the directory, ascending."""
-    parsed = [parse_segment_file(entry.name) for entry in directory.iterdir()]
-    return sorted(found[0] for found in parsed if found and found[1] == SNAPSHOT_SUFFIX)
-
-
-def load_latest_snapshot(
-    directory: Path, max_offset: int, repairs: list[str]
-) -> tuple[int, dict[int, ProducerEntry]] | None:
-    """(offset, entries) of the latest sound snapshot at or before `max_offset`.
-
-    Unsound ones on the way are removed: what they said is rebuilt from the log.
+    `latest` is the offset of the newest one, 0 without any: none is taken at or below it.
+    None is ever synced here: the next sync of the log covers it, and recovery can do without.
     """
-    for offset in reversed(snapshot_offsets(directory)):
-        if offset > max_offset:
-            continue
-        path = segment_file(directory, offset, SNAPSHOT_SUFFIX)
-        try:
-            return offset, decode_snapshot(path.read_bytes())
-        except SnapshotError as error:
-            repairs.append(f"{path}: removed, {error}")
-            with suppress(FileNotFoundError):
-                path.unlink()
-    return None
+
+    __slots__ = ("_directory", "latest")
+
+    def __init__(self, directory: Path) -> None:
+        """Of a directory that is being opened; `find_latest` when its files are settled."""
+        self._directory = directory
+        self.latest = 0
+
+    def find_latest(self) -> None:
+        """Have `latest` from the files that are there."""
+        self.latest = max(self.offsets(), default=0)
+
+    def offsets(self) -> list[int]:
+        """The offsets of all snapshots in the directory, ascending."""
+        parsed = [parse_segment_file(entry.name) for entry in self._directory.iterdir()]
+        return sorted(found[0] for found in parsed if found and found[1] == SNAPSHOT_SUFFIX)
+
+    def load(
+        self, max_offset: int, repairs: list[str]
+    ) -> tuple[int, dict[int, ProducerEntry]] | None:
+        """(offset, entries) of the latest sound snapshot at or before `max_offset`.
+
+        Unsound ones on the way are removed: what they said is rebuilt from the log.
+        """
+        for offset in reversed(self.offsets()):
+            if offset > max_offset:
+                continue
+            path = self._path(offset)
+            try:
+                return offset, decode_snapshot(path.read_bytes())
+            except SnapshotError as error:
+                repairs.append(f"{path}: removed, {error}")
+                with suppress(FileNotFoundError):
+                    path.unlink()
+        return None
+
+    def write(self, offset: int, entries: dict[int, ProducerEntry]) -> Path:
+        """Write the producers' state as of `offset`, whatever is there."""
+        path = self._path(offset)
+        replace_file(path, encode_snapshot(entries), is_durable=False)
+        return path
+
+    def take(self, offset: int, entries: dict[int, ProducerEntry]) -> Path | None:
+        """As `write`, as Kafka does at each roll and clean stop; None when it is nothing newer.
+
+        None also on a full disk: a missing snapshot only makes a later start read more.
+        """
+        if offset <= self.latest:
+            return None
+        with suppress(OSError):
+            path = self.write(offset, entries)
+            self.latest = offset
+            return path
+        return None
+
+    def take_back(self, latest: int, offsets: Iterable[int]) -> None:
+        """Undo what was taken at `offsets`, since when `latest` was the newest.
+
+        They hold batches that never were: other ones will have their offsets.
+        """
+        for offset in offsets:
+            if offset > latest:
+                with suppress(OSError):
+                    self._path(offset).unlink()
+        self.latest = latest
+
+    def remove(self, offset: int) -> None:
+        """The segment that begins there is gone."""
+        self._path(offset).unlink(missing_ok=True)
+
+    def remove_strays(self, base_offsets: Collection[int], end_offset: int) -> None:
+        """Keep each segment's snapshot and the latest one; none from beyond the log."""
+        offsets = self.offsets()
+        latest = max((offset for offset in offsets if offset <= end_offset), default=None)
+        for offset in offsets:
+            if offset > end_offset or (offset not in base_offsets and offset != latest):
+                with suppress(OSError):
+                    self._path(offset).unlink()
+
+    def _path(self, offset: int) -> Path:
+        return segment_file(self._directory, offset, SNAPSHOT_SUFFIX)

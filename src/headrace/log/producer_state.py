@@ -67,7 +67,7 @@ class ProducerStates:
 
     def __init__(self, entries: dict[int, ProducerEntry] | None = None) -> None:
         self.entries: dict[int, ProducerEntry] = entries if entries is not None else {}
-        # What each staged batch replaced, oldest first.
+        # What each staged batch replaced, oldest first. Who has written the batches clears it.
         self.undo_log: list[tuple[int, ProducerEntry | None]] = []
         # How far the wall clock was ahead of the steady one when `expire` last looked.
         self._ahead_ms: int | None = None
@@ -105,15 +105,12 @@ class ProducerStates:
         attributes: int,
         now_ms: int,
     ) -> None:
-        """Take in a checked batch; `keep` or `undo` decide later."""
+        """Take in a checked batch, until `undo`, or for good once `undo_log` is cleared."""
         entry = self.entries.get(producer_id)
         self.undo_log.append((producer_id, entry))
         self.entries[producer_id] = extended(
             entry, epoch, base_sequence, offset_delta, base_offset, timestamp, attributes, now_ms
         )
-
-    def keep(self) -> None:
-        self.undo_log.clear()
 
     def undo(self) -> None:
         self.entries = self.as_of(0)
@@ -128,6 +125,29 @@ class ProducerStates:
             else:
                 entries[producer_id] = entry
         return entries
+
+    def partial_entry(self, producer_id: int) -> ProducerEntry | None:
+        """The producer's entry, if the log may know more of it."""
+        entry = self.entries.get(producer_id)
+        return entry if entry is not None and entry.is_partial else None
+
+    def complete(self, producer_id: int, earlier: list[ProducerBatch]) -> None:
+        """Add to a partial entry what the log knew of the producer."""
+        entry = self.entries[producer_id]
+        completed = entry._replace(batches=(*earlier, *entry.batches), is_partial=False)
+        self.entries[producer_id] = completed
+
+    def cut_back(self, earlier: "ProducerStates") -> None:
+        """The log was cut to where `earlier` was rebuilt from it.
+
+        Who was known before the cut stays known, and was last heard of when it was.
+        """
+        known = self.entries
+        self.entries = {
+            producer_id: entry._replace(last_append_ms=known[producer_id].last_append_ms)
+            for producer_id, entry in earlier.entries.items()
+            if producer_id in known
+        }
 
     def replay(self, fields: tuple[int, ...], coordinator_epoch: int | None, now_ms: int) -> None:
         """Take in a batch found in the log (fields in BatchHeader's order).

@@ -5,13 +5,12 @@ offsets were given away; if it cannot be read it is damage, and the log ends beh
 Above the recovery point only a tail with nothing valid behind it is cut.
 """
 
-import os
 from pathlib import Path
 
 from headrace.log.files import pread_fully, sync_directory, sync_file, write_all
 from headrace.log.leader_epochs import LeaderEpochs
 from headrace.log.producer_rebuild import load_producers, replaying
-from headrace.log.producer_snapshot import write_snapshot
+from headrace.log.producer_snapshot import ProducerSnapshots
 from headrace.log.producer_state import ProducerStates
 from headrace.log.scanner import Damage
 from headrace.log.segment import Segment
@@ -33,6 +32,7 @@ def first_to_recover(segments: list[Segment], recovery_point: int) -> int:
 def recover(
     directory: Path,
     segments: list[Segment],
+    snapshots: ProducerSnapshots,
     recovery_point: int,
     epochs: LeaderEpochs,
     *,
@@ -45,9 +45,7 @@ def recover(
     """Restore the invariant; `segments` may lose a last one that never held anything."""
     first = first_to_recover(segments, recovery_point)
     start = segments[first].base_offset
-    producers, _ = load_producers(
-        directory, segments[:first] or segments[:1], start, now_ms, repairs
-    )
+    producers = load_producers(snapshots, segments[:first] or segments[:1], start, now_ms, repairs)
     replay = replaying(producers, _NO_LIMIT, now_ms)
     good_ends: dict[int, int] = {}
 
@@ -61,7 +59,7 @@ def recover(
             _rewrite(segment)
     for segment in segments[first:]:
         if segment.base_offset > start:
-            write_snapshot(directory, segment.base_offset, producers.entries)
+            snapshots.write(segment.base_offset, producers.entries)
         is_last = segment is segments[-1]
         scan = examine_all(segment, visit, end_is_known=not is_last)
         good_ends[segment.base_offset] = scan.next_offset
@@ -123,8 +121,7 @@ def _is_needless(segments: list[Segment], good_ends: dict[int, int], recovery_po
 
 def _cut(segment: Segment, damage: Damage, repairs: list[str]) -> None:
     cut = segment.size - damage.start
-    os.ftruncate(segment.file.get().fd, damage.start)
-    segment.size = damage.start
+    segment.cut(damage.start)
     segment.damages = [d for d in segment.damages if d.start < damage.start]
     if cut:
         repairs.append(

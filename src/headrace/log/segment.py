@@ -7,6 +7,7 @@ of a failed write and are cut before the next one.
 """
 
 import os
+import random
 import struct
 from contextlib import suppress
 from pathlib import Path
@@ -14,6 +15,7 @@ from typing import NamedTuple
 
 from headrace.config import LogConfig
 from headrace.log.access import BLOCKING, Access
+from headrace.log.byte_ranges import ByteRanges
 from headrace.log.files import CachedFile, FileCache
 from headrace.log.index_cache import IndexCache
 from headrace.log.names import (
@@ -26,7 +28,6 @@ from headrace.log.names import (
 )
 from headrace.log.offset_index import ENTRY_SIZE as OFFSET_ENTRY_SIZE
 from headrace.log.offset_index import OffsetIndex
-from headrace.log.ranges import Ranges
 from headrace.log.scanner import Damage
 from headrace.log.time_index import ENTRY_SIZE as TIME_ENTRY_SIZE
 from headrace.log.time_index import NO_TIMESTAMP, TimeIndex
@@ -44,7 +45,7 @@ _NOT_LOADED = -2
 BatchFacts = tuple[int, int, int, int]
 
 
-class Mark(NamedTuple):
+class SegmentMark(NamedTuple):
     """What `Segment.reset` needs to undo appends."""
 
     size: int
@@ -101,7 +102,7 @@ class Segment:
         self.is_active = False
         self.needs_cut = False
         self.trusted_from = size
-        self.examined = Ranges()
+        self.examined = ByteRanges()
         self.damages: list[Damage] = []
 
     @classmethod
@@ -235,8 +236,8 @@ class Segment:
             os.ftruncate(self.file.get().fd, self.size)
             self.needs_cut = False
 
-    def mark(self) -> Mark:
-        return Mark(
+    def mark(self) -> SegmentMark:
+        return SegmentMark(
             self.size,
             self.end_offset,
             len(self.index.offsets),
@@ -248,7 +249,7 @@ class Segment:
             self.max_timestamp_offset,
         )
 
-    def reset(self, mark: Mark) -> None:
+    def reset(self, mark: SegmentMark) -> None:
         """Undo every append since `mark`."""
         self.size, self.end_offset = mark.size, mark.end_offset
         self.cut_leftovers()
@@ -270,10 +271,27 @@ class Segment:
         with suppress(OSError):
             self.flush_indexes()
 
-    def finish(self) -> None:
-        """The segment takes no more batches for now: its indexes go to their files."""
+    # -- being the active one ----------------------------------------------------------
+
+    def activate(self, config: LogConfig) -> None:
+        """Make it the one that is appended to."""
+        self.is_active = True
+        if config.segment_jitter_ms > 0:
+            self.jitter_ms = random.randrange(min(config.segment_jitter_ms, config.segment_ms) or 1)
+
+    def reactivate(self) -> None:
+        """The segment behind it is gone: append to this one again."""
+        if not self.is_active:
+            self.is_active = True
+            self.indexes.release(self.index)
+
+    def close_at(self, end_offset: int) -> None:
+        """The next segment begins at `end_offset`: this one takes no more batches."""
         self.time_index.maybe_append(self.max_timestamp, self.max_timestamp_offset)
         self.try_flush_indexes()
+        self.is_active = False
+        self.end_offset = end_offset
+        self.indexes.admit(self.index)
 
     # -- finding -----------------------------------------------------------------------
 
@@ -323,6 +341,54 @@ class Segment:
                 return end
             position += at
         return end
+
+    # -- what was written by another process, or is no more -----------------------------
+
+    def believe_time_index(self) -> None:
+        """Have the largest timestamp that the time index knows of, which was opened."""
+        self.max_timestamp = self.time_index.last_timestamp
+        self.max_timestamp_offset = self.time_index.last_offset
+
+    def take_over_index(self, loaded: OffsetIndex) -> None:
+        """Have the offset index that was loaded elsewhere from the segment's own file."""
+        self.index.take_over(loaded)
+        if not self.is_active:
+            self.indexes.admit(self.index)
+
+    def note_checked(self, start: int, end: int) -> None:
+        """The batches in [start, end) are good."""
+        self.examined.add(start, end)
+        if self.examined.end_of(0) >= self.trusted_from:
+            self.trusted_from = 0
+            self.examined = ByteRanges()
+
+    def clear_indexes(self) -> None:
+        """Begin to index anew, by `take_in`."""
+        self.index.clear()
+        self.time_index.clear()
+        self.indexed_position = 0
+        self.max_timestamp, self.max_timestamp_offset = NO_TIMESTAMP, self.base_offset
+
+    def settle(self, damages: list[Damage]) -> None:
+        """Every batch was looked at: all are good and indexed, but for `damages`."""
+        self.is_max_sure = True
+        self.trusted_from = 0
+        self.examined = ByteRanges()
+        self.damages = damages
+
+    def adopt(self, shadow: "Segment") -> None:
+        """Have what was found by walking the same bytes elsewhere, with new indexes."""
+        self.index.replace(shadow.index)
+        self.time_index.replace(shadow.time_index)
+        self.indexed_position = shadow.indexed_position
+        self.max_timestamp = shadow.max_timestamp
+        self.max_timestamp_offset = shadow.max_timestamp_offset
+        self.settle(shadow.damages)
+
+    def cut(self, position: int) -> None:
+        """Take the bytes from `position` on out of the file; indexes are the caller's care."""
+        os.ftruncate(self.file.get().fd, position)
+        self.size = position
 
     # -- the end of its life ---------------------------------------------------------------
 

@@ -15,10 +15,8 @@ from typing import NamedTuple
 from headrace.errors import CorruptBatchError
 from headrace.log.access import BLOCKING, CHECK, EXAMINE, INDEX, Access, Need, NotReadyError
 from headrace.log.files import OpenFile
-from headrace.log.ranges import Ranges
 from headrace.log.scanner import Damage, Scan, Visit, scan_file
 from headrace.log.segment import MAX_RELATIVE_OFFSET, Segment
-from headrace.log.time_index import NO_TIMESTAMP
 from headrace.records.batch import HEADER_SIZE, Buffer, peek_header
 
 _STEP_BYTES = 64 * 1024
@@ -141,19 +139,11 @@ def _check(segment: Segment, position: int, limit: int, access: Access) -> int:
             if end > position:
                 break
             checked = stretch.scan_one(end)
-        note_checked(segment, end, checked)
+        segment.note_checked(end, checked)
         end = checked
         if checked < stop:
             break
     return end
-
-
-def note_checked(segment: Segment, start: int, end: int) -> None:
-    """The batches in [start, end) are good."""
-    segment.examined.add(start, end)
-    if segment.examined.end_of(0) >= segment.trusted_from:
-        segment.trusted_from = 0
-        segment.examined = Ranges()
 
 
 def _cut_known(segment: Segment, position: int, limit: int, access: Access) -> int:
@@ -234,10 +224,7 @@ def examine_all(segment: Segment, visit: Visit | None = None, *, end_is_known: b
     `visit` also sees every good batch. With `end_is_known` offsets must lie below
     `segment.end_offset`, and a damaged tail stands for all offsets up to it.
     """
-    segment.index.clear()
-    segment.time_index.clear()
-    segment.indexed_position = 0
-    segment.max_timestamp, segment.max_timestamp_offset = NO_TIMESTAMP, segment.base_offset
+    segment.clear_indexes()
     take_in = segment.take_in
 
     def see(fields: tuple[int, ...], position: int, buffer: Buffer, at: int) -> None:
@@ -250,11 +237,8 @@ def examine_all(segment: Segment, visit: Visit | None = None, *, end_is_known: b
         limit = segment.end_offset
     fd = segment.file.get().fd
     scan = scan_file(fd, 0, segment.size, segment.base_offset, see, offset_limit=limit)
-    segment.is_max_sure = True
-    segment.trusted_from = 0
-    segment.examined = Ranges()
     missing = [damage for damage in segment.damages if damage.start == damage.end]
-    segment.damages = scan.damages + missing
+    segment.settle(scan.damages + missing)
     if end_is_known:
         close_last_damage(segment, segment.end_offset)
     if not segment.is_active:

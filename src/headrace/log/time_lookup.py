@@ -6,28 +6,25 @@ checked and decompressed by jobs that may run in another.
 
 from bisect import bisect_right
 from functools import partial
-from typing import TYPE_CHECKING
 
 from headrace.errors import CorruptBatchError
 from headrace.log.examining import SegmentChangedError, Watch, examine
 from headrace.log.offset_index import OffsetIndex
+from headrace.log.partition_log import PartitionLog
 from headrace.log.segment import Segment
-from headrace.log.segment_check import note_checked
-from headrace.log.steps import Steps, job, run_here
+from headrace.log.segments import Segments
+from headrace.log.steps import Steps, job
 from headrace.log.time_walk import Goal, Ground, Walk
-
-if TYPE_CHECKING:
-    from headrace.log.partition_log import PartitionLog
 
 Found = tuple[int, int]  # timestamp, offset
 
 
-def first_at_or_after(log: "PartitionLog", timestamp_ms: int) -> Steps[Found | None]:
+def first_at_or_after(log: PartitionLog, timestamp_ms: int) -> Steps[Found | None]:
     """(timestamp, offset) of the first record at or after `timestamp_ms`."""
     while True:
         try:
             for segment in _visible_segments(log):
-                newest = yield from _sure_max_timestamp(log.segments, segment)
+                newest = yield from sure_max_timestamp(log.segments, segment)
                 if newest < timestamp_ms:
                     continue
                 found = yield from _first_in(log, segment, timestamp_ms)
@@ -38,7 +35,7 @@ def first_at_or_after(log: "PartitionLog", timestamp_ms: int) -> Steps[Found | N
         return None
 
 
-def first_of_max_timestamp(log: "PartitionLog") -> Steps[Found | None]:
+def first_of_max_timestamp(log: PartitionLog) -> Steps[Found | None]:
     """(timestamp, offset) of the first record with the largest timestamp in the log."""
     while True:
         try:
@@ -47,42 +44,33 @@ def first_of_max_timestamp(log: "PartitionLog") -> Steps[Found | None]:
             continue
 
 
-def prepare_retention(log: "PartitionLog", now_ms: int) -> Steps[None]:
-    """Look into the segments that seem to be too old, so that `retention.enforce` need not."""
-    limit = log.config.retention_ms
-    if limit is None or not log.config.is_deleting:
-        return
-    for segment in tuple(log.segments):
-        if segment.max_timestamp >= now_ms - limit:
-            break
-        try:
-            yield from _sure_max_timestamp(log.segments, segment)
-        except SegmentChangedError:
-            break
-
-
-def sure_max_timestamp(segment: Segment) -> int:
+def sure_max_timestamp(segments: Segments | None, segment: Segment) -> Steps[int]:
     """The largest timestamp in the segment, by the batches and not only by the time index.
 
     A time index that lost its end would make the segment look older than it is, and
     retention would delete what must stay. Looked at once; the index leads near the end.
+    `segments`, when given, are the log's own: SegmentChangedError when it is no longer theirs.
     """
-    while True:
-        try:
-            return run_here(_sure_max_timestamp(None, segment))
-        except SegmentChangedError:
-            continue
+    if not segment.is_max_sure:
+        expected = segment.max_timestamp
+        begin = segment.max_timestamp_offset
+        walk = yield from _walk(segments, segment, Goal.NEWEST_HEADER, begin)
+        if walk.newest == expected:
+            segment.is_max_sure = True
+        elif not segment.is_max_sure:
+            yield from examine(segment, Watch(segments, segment))
+    return segment.max_timestamp
 
 
-def _visible_segments(log: "PartitionLog") -> list[Segment]:
+def _visible_segments(log: PartitionLog) -> list[Segment]:
     start = log.log_start_offset
     return [segment for segment in log.segments if segment.size and segment.end_offset > start]
 
 
-def _first_of_max_timestamp(log: "PartitionLog") -> Steps[Found | None]:
+def _first_of_max_timestamp(log: PartitionLog) -> Steps[Found | None]:
     segments = _visible_segments(log)
     for segment in segments:
-        yield from _sure_max_timestamp(log.segments, segment)
+        yield from sure_max_timestamp(log.segments, segment)
     best: Found | None = None
     for segment in sorted(segments, key=lambda s: (-s.max_timestamp, s.base_offset)):
         newest = segment.max_timestamp
@@ -99,19 +87,7 @@ def _first_of_max_timestamp(log: "PartitionLog") -> Steps[Found | None]:
     return best
 
 
-def _sure_max_timestamp(segments: list[Segment] | None, segment: Segment) -> Steps[int]:
-    if not segment.is_max_sure:
-        expected = segment.max_timestamp
-        begin = segment.max_timestamp_offset
-        walk = yield from _walk(segments, segment, Goal.NEWEST_HEADER, begin)
-        if walk.newest == expected:
-            segment.is_max_sure = True
-        elif not segment.is_max_sure:
-            yield from examine(segment, Watch(segments, segment))
-    return segment.max_timestamp
-
-
-def _first_in(log: "PartitionLog", segment: Segment, timestamp_ms: int) -> Steps[Found | None]:
+def _first_in(log: PartitionLog, segment: Segment, timestamp_ms: int) -> Steps[Found | None]:
     offset = yield from _look_up_time(log.segments, segment, timestamp_ms)
     start_offset = log.log_start_offset
     walk = yield from _walk(
@@ -125,7 +101,7 @@ def _first_in(log: "PartitionLog", segment: Segment, timestamp_ms: int) -> Steps
     return walk.found
 
 
-def _look_up_time(segments: list[Segment], segment: Segment, timestamp_ms: int) -> Steps[int]:
+def _look_up_time(segments: Segments, segment: Segment, timestamp_ms: int) -> Steps[int]:
     """An offset such that every batch of the segment before it is older."""
     index = segment.time_index
     relative = index.lookup_pending(timestamp_ms)
@@ -141,7 +117,7 @@ def _look_up_time(segments: list[Segment], segment: Segment, timestamp_ms: int) 
 
 
 def _walk(
-    segments: list[Segment] | None,
+    segments: Segments | None,
     segment: Segment,
     goal: Goal,
     offset: int,
@@ -177,7 +153,7 @@ def _walk(
         yield from job(walk.go)
         watch.check()
         for start, end in walk.checked:
-            note_checked(segment, start, end)
+            segment.note_checked(start, end)
     if walk.fault is not None:
         if is_trusted:
             raise CorruptBatchError(segment.path, *walk.fault)
@@ -186,7 +162,7 @@ def _walk(
     return walk
 
 
-def _load_index(segments: list[Segment] | None, segment: Segment) -> Steps[None]:
+def _load_index(segments: Segments | None, segment: Segment) -> Steps[None]:
     index = segment.index
     if index.is_loaded:
         return
@@ -199,6 +175,4 @@ def _load_index(segments: list[Segment] | None, segment: Segment) -> Steps[None]
     if fault is not None:
         yield from examine(segment, watch)
         raise SegmentChangedError
-    index.take_over(loaded)
-    if not segment.is_active:
-        segment.indexes.admit(index)
+    segment.take_over_index(loaded)

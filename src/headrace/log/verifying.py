@@ -22,7 +22,7 @@ from headrace.log.examining import SegmentChangedError, Watch, examine
 from headrace.log.files import OpenFile
 from headrace.log.offset_index import OffsetIndex
 from headrace.log.segment import Segment
-from headrace.log.segment_check import FaultFoundError, Stretch, note_checked
+from headrace.log.segment_check import FaultFoundError, Stretch
 
 # What one request has checked before it is answered with it: a millisecond or two of a thread. A
 # fetch may return less than it was allowed to.
@@ -97,17 +97,12 @@ class _IndexLoading:
 
     def apply(self, result: str | None) -> Preparation | None:
         """Take the entries in, unless somebody else was faster."""
-        segment, loaded = self._segment, self._loaded
-        index = segment.index
-        if index.is_loaded or segment.size != self._size:
+        segment = self._segment
+        if segment.index.is_loaded or segment.size != self._size:
             return None
         if result is not None:
             return _Examining(segment)
-        index.offsets, index.positions = loaded.offsets, loaded.positions
-        index.written = loaded.written
-        index.is_loaded = True
-        if not segment.is_active:
-            segment.indexes.admit(index)
+        segment.take_over_index(self._loaded)
         return None
 
 
@@ -140,7 +135,7 @@ class _Checking:
         segment = self._segment
         if result is None:
             return _Examining(segment)
-        note_checked(segment, self._position, min(result, segment.trusted_from))
+        segment.note_checked(self._position, min(result, segment.trusted_from))
         return None
 
 

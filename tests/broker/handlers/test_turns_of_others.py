@@ -48,7 +48,7 @@ from headrace.broker.dispatch import APIS
 from headrace.broker.handlers import metadata
 from headrace.broker.handlers.throttle import NO_THROTTLE
 from headrace.broker.state import Broker, RequestContext
-from headrace.log import sizes
+from headrace.log import directory as log_directory
 
 COUNT = 40
 NAMES = [TopicName(f"t{number}") for number in range(COUNT)]
@@ -232,13 +232,13 @@ def test_sizes_of_partitions_nobody_has_opened_are_asked_for_in_a_thread(
 ) -> None:
     at_once(broker.topics.create("t", 3, {}))
     threads: list[int] = []
-    measure = sizes._size
+    measure = log_directory._size
 
     def note(directory: Any) -> int:
         threads.append(threading.get_ident())
         return measure(directory)
 
-    monkeypatch.setattr(sizes, "_size", note)
+    monkeypatch.setattr(log_directory, "_size", note)
 
     ask(35, DescribeLogDirsRequest(topics=None))
 

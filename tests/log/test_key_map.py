@@ -1,7 +1,6 @@
 import random
 
-from headrace.log.key_map import KeyMap
-from headrace.log.live_offsets import LiveOffsets
+from headrace.log.key_map import KeyMap, LiveOffsets
 
 
 def nothing() -> None:

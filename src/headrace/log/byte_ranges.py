@@ -3,7 +3,7 @@
 from bisect import bisect_right
 
 
-class Ranges:
+class ByteRanges:
     """Sorted, disjoint half-open ranges."""
 
     __slots__ = ("_ends", "_starts")
