@@ -76,7 +76,7 @@ def test_a_name_nobody_defines_is_not_found(name: str) -> None:
 SOURCES = Path(headrace.__file__).parent
 QUOTED_NAME = re.compile(r'"([a-z]+(?:\.[a-z]+)*)"')
 # Settings of Apache Kafka and of its clients are written there, for those.
-ABOUT_KAFKA = {"bench", "kafka", "pipelines"}
+ABOUT_KAFKA = {"kafka", "pipelines"}
 # A client's settings, some of which a broker has too.
 ABOUT_CLIENTS = {"client_properties.py", "java_properties.py"}
 
