@@ -9,7 +9,7 @@ SHELL := /bin/sh
 VENV := .venv
 BIN := $(VENV)/bin
 PYTEST := $(BIN)/python -m pytest
-SOURCES := src tests
+SOURCES := src tests bench demo tools
 # Byte code makes every broker process the tests start several times faster to be ready.
 export PYTHONDONTWRITEBYTECODE :=
 
@@ -65,27 +65,27 @@ test-all: test ## make test, then the long ones: kill loops, fuzzing, foreign su
 
 .PHONY: demo
 demo: $(VENV)/.installed spark ## Sensors, a broker, a lake and a table on Spark, compared in SQL; a plot; says how long it takes
-	@$(BIN)/python -m headrace.demo $(ARGS)
+	@$(BIN)/python -m demo $(ARGS)
 
 .PHONY: bench
 bench: $(VENV)/.installed java ## headrace against Apache Kafka 4.3.1 on this machine: table, JSON, plots
-	$(BIN)/python -m headrace.bench
+	$(BIN)/python -m bench
 
 .PHONY: bench-quick
 bench-quick: $(VENV)/.installed java ## The main rows of make bench in about two minutes
-	$(BIN)/python -m headrace.bench --quick
+	$(BIN)/python -m bench --quick
 
 .PHONY: bench-pipelines
 bench-pipelines: $(VENV)/.installed java spark ## The pipelines against Kafka-fed Spark, a Parquet copy and plain Python
-	$(BIN)/python -m headrace.bench.pipelines $(ARGS)
+	$(BIN)/python -m bench.pipelines $(ARGS)
 
 .PHONY: bench-mirror
 bench-mirror: $(VENV)/.installed java ## headrace mirror beside a plain copy, to three nodes of Kafka; ARGS=--kills=10 kills it too
-	$(BIN)/python -m headrace.bench.mirror $(ARGS)
+	$(BIN)/python -m bench.mirror $(ARGS)
 
 .PHONY: bench-stalls
 bench-stalls: $(VENV)/.installed java ## How long a client waits beside hostile loads, on both; ARGS=--quick for a tenth
-	$(BIN)/python -m headrace.bench.stalls $(ARGS)
+	$(BIN)/python -m bench.stalls $(ARGS)
 
 .PHONY: lint
 lint: $(VENV)/.installed
@@ -103,8 +103,8 @@ format: $(VENV)/.installed ## Let ruff put the code into shape
 
 .PHONY: docs
 docs: $(VENV)/.installed ## Write the pages in docs/ that are made from the code
-	$(BIN)/python -m headrace.cli.settings_page > docs/settings.md
-	$(BIN)/python -m headrace.cli.compatibility_page docs/compatibility-results.json > docs/compatibility.md
+	$(BIN)/python -m tools.settings_page > docs/settings.md
+	$(BIN)/python -m tools.compatibility_page docs/compatibility-results.json > docs/compatibility.md
 
 .PHONY: compatibility
 compatibility: $(VENV)/.installed optional-tools ## Run every client's tests and record what they can do (about 8 minutes)
@@ -119,7 +119,7 @@ wheel: $(VENV)/.installed ## Build the wheel and the source archive into dist/
 clean: ## Remove what was made here: .venv, build products, caches
 	rm -rf $(VENV) build dist src/*.egg-info .mypy_cache .pytest_cache .ruff_cache .hypothesis \
 		htmlcov .coverage .coverage.* bench-results demo-results
-	find src tests \( -name __pycache__ -o -name '_scan*.so' \) -prune -exec rm -rf {} +
+	find $(SOURCES) \( -name __pycache__ -o -name '_scan*.so' \) -prune -exec rm -rf {} +
 
 # The C accelerator is optional: without a compiler the install goes on and Python does its work.
 $(VENV)/.installed: pyproject.toml $(wildcard src/headrace/records/*.[ch])
@@ -155,6 +155,6 @@ optional-tools: $(VENV)/.installed
 		echo 'no Java or no jars: their tests are skipped; the lines above say what to install'
 	@$(MAKE) --no-print-directory spark || \
 		echo 'no Java or no jars: the tests on Spark are skipped; the lines above say what to install'
-	@$(BIN)/python -m headrace.testing.databases --check >/dev/null 2>&1 || \
+	@$(BIN)/python -m tools.databases --check >/dev/null 2>&1 || \
 		$(call without_services,$(call apt,--no-install-recommends postgresql mariadb-server)) || true
-	@$(BIN)/python -m headrace.testing.databases --check || echo 'their tests are skipped'
+	@$(BIN)/python -m tools.databases --check || echo 'their tests are skipped'

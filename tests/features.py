@@ -3,7 +3,7 @@
 `@pytest.mark.feature("kcat", "static members")` marks a test; braces take the test's own
 parameters, as in `feature("{kind.client}", "produce, {codec}")`. With `--feature-results FILE`
 only tests with the mark run, on headrace alone, and FILE holds what came of them:
-`headrace.cli.compatibility_page` makes docs/compatibility.md of it.
+`tools.compatibility_page` makes docs/compatibility.md of it.
 """
 
 import json

@@ -8,10 +8,10 @@ from pathlib import Path
 import pytest
 import typer
 
-from headrace.cli import settings_page
 from headrace.cli.app import app
 from headrace.cli.connection import SHARED_OPTIONS
 from headrace.settings.own import OTHER_VARIABLES, OWN_SETTINGS
+from tools import settings_page
 
 ROOT = Path(__file__).parents[1]
 PYPROJECT = tomllib.loads((ROOT / "pyproject.toml").read_text())

@@ -37,7 +37,8 @@ def test_without_metadata_the_checkout_is_named_alone(monkeypatch: pytest.Monkey
 
 
 def test_nothing_tells_to_install_headrace_from_an_index() -> None:
-    listed = ["git", "ls-files", "src", "docs", "deploy", "README.md", "CONTRIBUTING.md"]
+    places = ["src", "bench", "demo", "tools", "docs", "deploy", "README.md", "CONTRIBUTING.md"]
+    listed = ["git", "ls-files", *places]
     names = subprocess.run(listed, cwd=ROOT, capture_output=True, text=True, check=True).stdout
     told = [
         name

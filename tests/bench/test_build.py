@@ -4,9 +4,9 @@ import time
 
 import pytest
 
-from headrace.bench import build as building
-from headrace.bench.build import build, build_library
-from headrace.errors import BenchError
+from bench import build as building
+from bench.build import build, build_library
+from bench.errors import BenchError
 
 
 @pytest.mark.parametrize("program", ["replay", "rdk", "beat", "ping"])

@@ -7,15 +7,15 @@ from uuid import UUID
 
 import pytest
 
-from headrace.bench.admin import Admin
-from headrace.bench.clients import (
+from bench.admin import Admin
+from bench.clients import (
     librdkafka_consume,
     librdkafka_produce,
     parse_result,
     replay,
 )
-from headrace.bench.requests import write_fetch_requests, write_produce_requests
-from headrace.errors import BenchError
+from bench.errors import BenchError
+from bench.requests import write_fetch_requests, write_produce_requests
 
 
 @contextmanager

@@ -3,11 +3,11 @@ from contextlib import closing
 import psutil
 import pytest
 
-from headrace.bench.admin import Admin
-from headrace.bench.clients import replay
-from headrace.bench.drivers.headrace import HeadraceDriver
-from headrace.bench.requests import write_fetch_requests, write_produce_requests
-from headrace.errors import BenchError
+from bench.admin import Admin
+from bench.clients import replay
+from bench.drivers.headrace import HeadraceDriver
+from bench.errors import BenchError
+from bench.requests import write_fetch_requests, write_produce_requests
 from headrace.kafka.probe import answers_metadata
 
 

@@ -8,9 +8,11 @@ from pathlib import Path
 import psutil
 import pytest
 
-from headrace.bench import __main__ as command
-from headrace.bench import machine
-from headrace.errors import BenchError
+from bench import __main__ as command
+from bench import machine
+from bench.errors import BenchError
+
+ROOT = Path(__file__).parents[2]
 
 
 def test_an_unknown_workload_is_refused_with_the_known_ones(tmp_path, capsys):
@@ -46,14 +48,14 @@ def test_a_missing_accelerator_is_named(monkeypatch):
 
 def bench_command(out: Path, *arguments: str) -> list[str]:
     quick = ["--quick", "--rounds", "1", "--seconds", "0.5", "--only-kafka", "--out", str(out)]
-    return [sys.executable, "-m", "headrace.bench", *quick, *arguments]
+    return [sys.executable, "-m", "bench", *quick, *arguments]
 
 
 @pytest.mark.slow
 @pytest.mark.java
 def test_a_short_run_writes_its_results_and_leaves_nothing_behind(tmp_path):
     answer = subprocess.run(
-        bench_command(tmp_path, "--only", "ping"), capture_output=True, text=True
+        bench_command(tmp_path, "--only", "ping"), cwd=ROOT, capture_output=True, text=True
     )
 
     assert answer.returncode == 0, answer.stderr
@@ -68,7 +70,7 @@ def test_a_short_run_writes_its_results_and_leaves_nothing_behind(tmp_path):
 @pytest.mark.parametrize("signal_number", [signal.SIGINT, signal.SIGTERM])
 def test_an_interrupted_run_stops_its_broker_and_removes_its_data(tmp_path, signal_number):
     bench = bench_command(tmp_path, "--only", "ping", "--rounds", "50")
-    with subprocess.Popen(bench, stdout=subprocess.PIPE, text=True) as running:
+    with subprocess.Popen(bench, cwd=ROOT, stdout=subprocess.PIPE, text=True) as running:
         assert running.stdout is not None
         while "p99.9" not in running.stdout.readline():
             assert running.poll() is None

@@ -2,9 +2,9 @@ from pathlib import Path
 
 import pytest
 
-from headrace.bench.clients import beating
-from headrace.bench.members import write_members
-from headrace.errors import BenchError
+from bench.clients import beating
+from bench.errors import BenchError
+from bench.members import write_members
 from headrace.testing import running_broker
 
 

@@ -1,9 +1,9 @@
 import pytest
 
-from headrace.bench.plots import can_plot, write_plots
-from headrace.bench.report import Results
-from headrace.bench.stage import Sample
-from headrace.bench.workloads import Row
+from bench.plots import can_plot, write_plots
+from bench.report import Results
+from bench.stage import Sample
+from bench.workloads import Row
 
 ROWS = [Row(key="rate", title="a rate", unit="msg/s"), Row(key="other", title="not run", unit="s")]
 

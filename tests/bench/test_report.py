@@ -4,9 +4,9 @@ import json
 import pytest
 from rich.console import Console
 
-from headrace.bench.report import Results, make_table, number, spread, to_json
-from headrace.bench.stage import Sample
-from headrace.bench.workloads import Row
+from bench.report import Results, make_table, number, spread, to_json
+from bench.stage import Sample
+from bench.workloads import Row
 
 RATE = Row(key="rate", title="a rate", unit="msg/s")
 DELAY = Row(key="delay", title="a delay", unit="µs", is_higher_better=False)

@@ -6,7 +6,7 @@ from kio.schema.produce.v10.request import ProduceRequest
 from kio.schema.request_header.v2.header import RequestHeader
 from kio.serial import entity_reader
 
-from headrace.bench.requests import write_fetch_requests, write_produce_requests
+from bench.requests import write_fetch_requests, write_produce_requests
 from headrace.records.batch import crc_is_valid, peek_header
 
 

@@ -4,12 +4,12 @@ from dataclasses import replace
 
 import pytest
 
-from headrace.bench import suite
-from headrace.bench.driver import RunningBroker
-from headrace.bench.stage import Sample
-from headrace.bench.suite import QUICK, run_rounds
-from headrace.bench.workloads import Row, Workload
-from headrace.errors import BenchError
+from bench import suite
+from bench.driver import RunningBroker
+from bench.errors import BenchError
+from bench.stage import Sample
+from bench.suite import QUICK, run_rounds
+from bench.workloads import Row, Workload
 
 
 class NoAdmin:

@@ -1,5 +1,5 @@
-from headrace.bench.suite import FULL, QUICK
-from headrace.bench.workloads import WORKLOADS
+from bench.suite import FULL, QUICK
+from bench.workloads import WORKLOADS
 
 
 def test_names_and_rows_are_unique():

@@ -12,7 +12,6 @@ NOT_FOR_CLIENTS = (
     errors.EngineError,
     errors.MirrorError,
     errors.PipelineError,
-    errors.BenchError,
 )
 ALL = [
     kind

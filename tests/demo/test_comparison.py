@@ -4,7 +4,7 @@ from contextlib import closing
 
 import pytest
 
-from headrace.demo.comparison import (
+from demo.comparison import (
     LATEST,
     RECORDS,
     TABLE,
@@ -14,7 +14,7 @@ from headrace.demo.comparison import (
     check_equal,
     side_by_side,
 )
-from headrace.demo.sensors import Books
+from demo.sensors import Books
 
 
 def test_equal_answers_pass_and_a_place_may_have_none():

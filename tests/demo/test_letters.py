@@ -3,7 +3,7 @@ import io
 from confluent_kafka import Producer
 from rich.console import Console
 
-from headrace.demo.letters import all_letters, by_reason, reasons_table
+from demo.letters import all_letters, by_reason, reasons_table
 from headrace.testing import running_broker
 
 

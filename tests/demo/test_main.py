@@ -11,10 +11,12 @@ from pathlib import Path
 import psutil
 import pytest
 
-from headrace.demo import __main__ as command
-from headrace.demo.comparison import DifferenceError
-from headrace.demo.story import Story
+from demo import __main__ as command
+from demo.comparison import DifferenceError
+from demo.story import Story
 from headrace.testing import broker_process
+
+ROOT = Path(__file__).parents[2]
 
 
 @pytest.fixture
@@ -78,13 +80,14 @@ def test_a_demo_that_ended_well_keeps_its_data_with_the_results_and_knows_how_lo
 
 
 def demo(tmp_path: Path, *arguments: str) -> subprocess.Popen[str]:
-    words = [sys.executable, "-m", "headrace.demo", "--seconds", "5", "--rate", "400"]
+    words = [sys.executable, "-m", "demo", "--seconds", "5", "--rate", "400"]
     plot = str(tmp_path / "results" / "rates.png")
     return subprocess.Popen(
         [*words, "--plot", plot, *arguments],
         stdout=subprocess.PIPE,
         stderr=subprocess.STDOUT,
         text=True,
+        cwd=ROOT,
         # A terminal's Ctrl-C goes to the whole group; so does the test's.
         start_new_session=True,
     )

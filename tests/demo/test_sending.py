@@ -3,7 +3,7 @@ from itertools import pairwise
 import pytest
 from confluent_kafka import Consumer
 
-from headrace.demo.sending import FeedError, FeedSender, messages_due
+from demo.sending import FeedError, FeedSender, messages_due
 from headrace.testing import running_broker
 
 

@@ -4,7 +4,7 @@ from datetime import UTC, datetime
 
 import pytest
 
-from headrace.demo.sensors import BAD_SHARE, RETIRES_EVERY, Message, SensorFeed
+from demo.sensors import BAD_SHARE, RETIRES_EVERY, Message, SensorFeed
 
 NOW = datetime(2026, 11, 16, 14, 30, tzinfo=UTC)
 MESSAGES = 40_000

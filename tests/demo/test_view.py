@@ -3,9 +3,9 @@ import io
 import pytest
 from rich.console import Console
 
-from headrace.demo.plot import write_plot
-from headrace.demo.view import view
-from headrace.demo.watch import Look, Watcher
+from demo.plot import write_plot
+from demo.view import view
+from demo.watch import Look, Watcher
 
 
 @pytest.fixture

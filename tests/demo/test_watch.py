@@ -3,7 +3,7 @@ from confluent_kafka import ConsumerGroupTopicPartitions, Producer, TopicPartiti
 from confluent_kafka.admin import AdminClient
 from confluent_kafka.cimpl import NewTopic
 
-from headrace.demo.watch import Look, Watcher, rates_in
+from demo.watch import Look, Watcher, rates_in
 from headrace.testing import running_broker
 
 

@@ -1,7 +1,7 @@
 """Beside every hostile or heavy load the loop keeps turning: an innocent client is answered, a
 group member with a 6 s session stays, and the culprit gets an answer that Kafka has.
 
-The loads are those of `python -m headrace.bench.stalls`, smaller. How short a stall must be is
+The loads are those of `python -m bench.stalls`, smaller. How short a stall must be is
 said there, on a quiet machine; here it only has to be far from what a session can bear.
 """
 
@@ -10,10 +10,10 @@ from pathlib import Path
 
 import pytest
 
-from headrace.bench.report import SUBJECT
-from headrace.bench.stalls.load import Load
-from headrace.bench.stalls.loads import LOADS
-from headrace.bench.stalls.suite import Measured, driver_of, measure
+from bench.report import SUBJECT
+from bench.stalls.load import Load
+from bench.stalls.loads import LOADS
+from bench.stalls.suite import Measured, driver_of, measure
 
 pytestmark = [pytest.mark.slow, pytest.mark.timeout(900)]
 

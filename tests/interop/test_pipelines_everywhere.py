@@ -17,10 +17,10 @@ import pyarrow.dataset
 import pytest
 from confluent_kafka import Consumer, Producer, TopicPartition
 from confluent_kafka.admin import AdminClient, NewTopic
+from tests.support.spark_cluster import spark_standalone
 
 from headrace.kafka.node import KafkaNode
 from headrace.testing import running_broker
-from headrace.testing.spark_cluster import spark_standalone
 
 pytestmark = [
     pytest.mark.spark,

@@ -76,7 +76,7 @@ def test_a_name_nobody_defines_is_not_found(name: str) -> None:
 SOURCES = Path(headrace.__file__).parent
 QUOTED_NAME = re.compile(r'"([a-z]+(?:\.[a-z]+)*)"')
 # Settings of Apache Kafka and of its clients are written there, for those.
-ABOUT_KAFKA = {"client", "bench", "kafka", "pipelines"}
+ABOUT_KAFKA = {"client", "kafka", "pipelines"}
 
 
 def names_read_by_the_broker() -> set[str]:

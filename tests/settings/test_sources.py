@@ -178,10 +178,12 @@ def test_a_port_that_is_no_url_of_a_service_is_the_users_own(value: str) -> None
 
 def test_every_variable_of_ours_is_known_to_a_broker_that_starts_beside_it():
     """One that is not would be warned of, or keep `headrace serve` from starting beside it."""
-    package = Path(headrace.__file__).parent
+    root = Path(__file__).parents[2]
+    workshop = (root / name for name in ("bench", "demo", "tools"))
     named = {
         name
-        for path in package.rglob("*.py")
+        for place in (Path(headrace.__file__).parent, *workshop)
+        for path in place.rglob("*.py")
         for name in re.findall(r'"(HEADRACE_[A-Z_]+)"', path.read_text("utf-8"))
     }
 

@@ -13,9 +13,10 @@ import pytest
 
 import headrace
 from headrace.testing import janitor
-from headrace.testing.databases import DatabaseServerError, find_mariadb, find_postgresql
+from tools.databases import DatabaseServerError, find_mariadb, find_postgresql
 
-SOURCES = str(Path(headrace.__file__).parents[1])
+ROOT = Path(__file__).parents[2]
+SOURCES = os.pathsep.join([str(Path(headrace.__file__).parents[1]), str(ROOT)])
 PATIENCE_S = 180.0
 MEMORY = Path("/dev/shm")
 
@@ -110,7 +111,7 @@ def test_databases_end_with_whoever_started_them_and_leave_no_shared_memory(
         pytest.skip(str(error))
     program = f"""{TELL}
 import psutil
-from headrace.testing.databases import running_mariadb, running_postgresql
+from tools.databases import running_mariadb, running_postgresql
 
 with running_postgresql() as one, running_mariadb() as other:
     directories = [str(server.directory) for server in (one, other)]

@@ -37,14 +37,12 @@ HeadraceError
 │   ├── SourceError          no broker, no topic, positions that are gone
 │   ├── SinkError            a lake, table or topic that does not take what it is given
 │   └── RunError             a checkpoint in use, a run that is not there
-├── BenchError               a measurement that cannot be taken or is not valid
 └── WireError                bytes that break the wire format; the connection is closed
     └── TooManyElementsError more topics and partitions than a request can mean
 """
 
 from headrace.errors.base import (
     BatchTooLargeError,
-    BenchError,
     ClusterError,
     ConfigError,
     CorruptBatchError,
@@ -120,7 +118,6 @@ from headrace.errors.groups import (
 
 __all__ = [
     "BatchTooLargeError",
-    "BenchError",
     "ClusterError",
     "ConfigError",
     "CoordinatorLoadingError",

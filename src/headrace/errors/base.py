@@ -273,10 +273,6 @@ class RunError(PipelineError):
     """A checkpoint is in use, or there is no such run."""
 
 
-class BenchError(HeadraceError):
-    """A measurement cannot be taken, or what was measured is not valid."""
-
-
 class WireError(HeadraceError):
     """Bytes that break the wire format; the connection is closed."""
 

@@ -5,7 +5,7 @@
 
 Settings are Kafka's, with underscores for dots: `running_broker(log_segment_bytes=1048576)`.
 `broker.faults` makes it misbehave, `broker.requests` is what it was asked, `broker.advance`
-moves its time. The pytest fixtures in `headrace.testing.fixtures` give the same.
+moves its time. The pytest fixtures in `headrace.pytest_plugin` give the same.
 """
 
 from headrace.testing.faults import Faults

@@ -1,5 +1,5 @@
-from headrace.bench.pipelines.contests import Contest, Contestant, run_contests, total_passes
-from headrace.bench.pipelines.metering import Pass
+from bench.pipelines.contests import Contest, Contestant, run_contests, total_passes
+from bench.pipelines.metering import Pass
 
 ONE_PASS = Pass(1_000, 2.0, 3.0)
 

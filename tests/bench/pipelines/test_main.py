@@ -8,9 +8,11 @@ from pathlib import Path
 import psutil
 import pytest
 
-from headrace.bench.pipelines import __main__ as command
-from headrace.bench.pipelines.plan import FULL, QUICK, narrowed, topics_of
-from headrace.bench.pipelines.rows import BATCH_ROWS, BUCKETS
+from bench.pipelines import __main__ as command
+from bench.pipelines.plan import FULL, QUICK, narrowed, topics_of
+from bench.pipelines.rows import BATCH_ROWS, BUCKETS
+
+ROOT = Path(__file__).parents[3]
 
 
 def test_an_unknown_contest_is_refused_with_the_known_ones(tmp_path, capsys):
@@ -42,7 +44,7 @@ def test_what_one_contest_does_not_need_is_not_started():
 
 
 def bench_command(out: Path) -> list[str]:
-    words = [sys.executable, "-m", "headrace.bench.pipelines", "--quick", "--without-kafka"]
+    words = [sys.executable, "-m", "bench.pipelines", "--quick", "--without-kafka"]
     words += ["--rows", "32000", "--warm-ups", "0", "--rounds", "1", "--out", str(out)]
     return [*words, "--only", "archive", "--only", "sqlite"]
 
@@ -51,7 +53,7 @@ def bench_command(out: Path) -> list[str]:
 @pytest.mark.spark
 @pytest.mark.timeout(1800)
 def test_a_short_run_writes_its_results_and_leaves_nothing_behind(tmp_path):
-    answer = subprocess.run(bench_command(tmp_path), capture_output=True, text=True)
+    answer = subprocess.run(bench_command(tmp_path), cwd=ROOT, capture_output=True, text=True)
 
     assert answer.returncode == 0, answer.stderr
     report = json.loads((tmp_path / "results.json").read_text())
@@ -81,7 +83,11 @@ def test_a_short_run_writes_its_results_and_leaves_nothing_behind(tmp_path):
 @pytest.mark.timeout(1800)
 def test_an_interrupted_run_stops_its_servers_and_removes_its_data(tmp_path):
     with subprocess.Popen(
-        bench_command(tmp_path), stdout=subprocess.PIPE, text=True, start_new_session=True
+        bench_command(tmp_path),
+        cwd=ROOT,
+        stdout=subprocess.PIPE,
+        text=True,
+        start_new_session=True,
     ) as running:
         assert running.stdout is not None
         while "rows/s" not in running.stdout.readline():

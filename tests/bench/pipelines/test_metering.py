@@ -5,9 +5,9 @@ from pathlib import Path
 
 import pytest
 
-from headrace.bench.pipelines.memory import Memory, MemorySample, watch_memory
-from headrace.bench.pipelines.metering import Meter, Pass
-from headrace.errors import BenchError
+from bench.errors import BenchError
+from bench.pipelines.memory import Memory, MemorySample, watch_memory
+from bench.pipelines.metering import Meter, Pass
 
 SPIN = "import time\nwhile time.process_time() < {}: pass\ninput()"
 

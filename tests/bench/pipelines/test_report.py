@@ -2,11 +2,11 @@ import json
 
 import pytest
 
-from headrace.bench.pipelines.contests import Contest, Contestant, Results
-from headrace.bench.pipelines.metering import Pass
-from headrace.bench.pipelines.plan import FULL, HEADRACE, KAFKA, targets_of
-from headrace.bench.pipelines.plots import write_plots
-from headrace.bench.pipelines.report import (
+from bench.pipelines.contests import Contest, Contestant, Results
+from bench.pipelines.metering import Pass
+from bench.pipelines.plan import FULL, HEADRACE, KAFKA, targets_of
+from bench.pipelines.plots import write_plots
+from bench.pipelines.report import (
     Target,
     figures,
     make_tables,

@@ -4,16 +4,18 @@ import sqlite3
 import subprocess
 import sys
 from contextlib import closing
+from pathlib import Path
 
 import pytest
 from confluent_kafka import Consumer
 
-from headrace.bench.admin import Admin
-from headrace.bench.pipelines.jobs import rows_in_lake
-from headrace.bench.pipelines.rows import BUCKETS, RowSet
-from headrace.errors import BenchError
+from bench.admin import Admin
+from bench.errors import BenchError
+from bench.pipelines.jobs import rows_in_lake
+from bench.pipelines.rows import BUCKETS, RowSet
 from headrace.testing import running_broker
 
+ROOT = Path(__file__).parents[3]
 BATCH_ROWS = 10
 SET_ROWS = BUCKETS * BATCH_ROWS * 2
 needs_compiler = pytest.mark.skipif(shutil.which("cc") is None, reason="the load is a C program")
@@ -68,13 +70,14 @@ def test_the_plain_consumer_leaves_every_row(tmp_path, kind):
             [
                 sys.executable,
                 "-m",
-                "headrace.bench.pipelines.plain_consumer",
+                "bench.pipelines.plain_consumer",
                 broker.bootstrap,
                 "rows",
                 str(SET_ROWS),
                 kind,
                 str(place),
             ],
+            cwd=ROOT,
             capture_output=True,
             text=True,
         )

@@ -5,7 +5,7 @@ from kio.schema.fetch.v12.request import FetchPartition
 from kio.serial import entity_writer
 from kio.static.primitive import i32, i64
 
-from headrace.bench.stalls import frames
+from bench.stalls import frames
 
 
 def element_of(partition: int) -> bytes:

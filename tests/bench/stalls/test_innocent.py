@@ -6,8 +6,8 @@ from typing import Any
 
 import pytest
 
-from headrace.bench.admin import Admin
-from headrace.bench.stalls.innocent import TOPIC, Waiting, innocent_client
+from bench.admin import Admin
+from bench.stalls.innocent import TOPIC, Waiting, innocent_client
 from headrace.testing import running_broker
 
 Harm = Callable[[Any], None]

@@ -2,8 +2,8 @@ import json
 
 import pytest
 
-from headrace.bench.stalls import __main__ as command
-from headrace.bench.stalls.loads import LOADS
+from bench.stalls import __main__ as command
+from bench.stalls.loads import LOADS
 
 
 def test_an_unknown_load_is_refused_with_the_known_ones(tmp_path, capsys) -> None:

@@ -3,8 +3,8 @@ from typing import Any
 
 import pytest
 
-from headrace.bench.stalls import frames
-from headrace.bench.stalls.offenders import Offender, Outcome, all_at_once, together
+from bench.stalls import frames
+from bench.stalls.offenders import Offender, Outcome, all_at_once, together
 from headrace.testing import running_broker
 
 

@@ -2,11 +2,11 @@ from typing import Any
 
 import pytest
 
-from headrace.bench.stalls.innocent import Waiting
-from headrace.bench.stalls.loads import LOADS
-from headrace.bench.stalls.offenders import Outcome
-from headrace.bench.stalls.report import markdown, verdict
-from headrace.bench.stalls.suite import Measured
+from bench.stalls.innocent import Waiting
+from bench.stalls.loads import LOADS
+from bench.stalls.offenders import Outcome
+from bench.stalls.report import markdown, verdict
+from bench.stalls.suite import Measured
 
 
 def measured(

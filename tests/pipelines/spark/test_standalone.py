@@ -7,9 +7,9 @@ from pathlib import Path
 
 import pytest
 from confluent_kafka import Producer
+from tests.support.spark_cluster import spark_standalone
 
 from headrace.testing import running_broker
-from headrace.testing.spark_cluster import spark_standalone
 
 pytestmark = [pytest.mark.spark, pytest.mark.slow]
 

@@ -8,7 +8,7 @@ from pathlib import Path
 import pytest
 from tests.pipelines.sinks.sql.tables import TestTable
 
-from headrace.testing.databases import (
+from tools.databases import (
     DatabaseServer,
     DatabaseServerError,
     running_mariadb,

@@ -12,7 +12,7 @@ from headrace.errors import PipelineDefinitionError, SinkError
 from headrace.pipelines.sinks.sql import sqlite
 from headrace.pipelines.sinks.sql.address import Address, parse_address
 from headrace.pipelines.sinks.sql.table import SqlTable
-from headrace.testing.databases import DatabaseServer
+from tools.databases import DatabaseServer
 
 
 @pytest.mark.parametrize(

@@ -12,7 +12,7 @@ from headrace.pipelines.sinks.sql.columns import Column, TableShape
 from headrace.pipelines.sinks.sql.dialect import Connection, Dialect
 from headrace.pipelines.sinks.sql.rows import Changes, changes_of
 from headrace.pipelines.sinks.sql.writer import OpenSqlTable
-from headrace.testing.databases import DatabaseServer
+from tools.databases import DatabaseServer
 
 COLUMNS = (KEY, VALUE)
 

@@ -1,0 +1,151 @@
+"""Runs the workloads: rounds, brokers in turn, a warm-up before every measurement."""
+
+import shutil
+import time
+from collections.abc import Callable, Iterator, Sequence
+from contextlib import closing, contextmanager
+from dataclasses import dataclass
+from pathlib import Path
+
+from bench.admin import Admin
+from bench.driver import Driver, RunningBroker
+from bench.report import KAFKA, Results, number
+from bench.stage import Sample, Stage
+from bench.workloads import Workload
+
+_GB = 1_000_000_000
+
+
+@dataclass(frozen=True, slots=True, kw_only=True)
+class Plan:
+    """How much is measured, and how long."""
+
+    rounds: int
+    seconds: float
+    warm_up_seconds: float  # of each workload
+    jit_warm_up_seconds: float  # of all together, for a broker that has a JIT
+    backlog_bytes: int
+    backlog_messages: int
+    disk_bytes: int  # free space the run asks for; its own peak is about half of that
+    touched_bytes: int
+
+
+FULL = Plan(
+    rounds=5,
+    seconds=4,
+    warm_up_seconds=2,
+    jit_warm_up_seconds=60,
+    backlog_bytes=_GB,
+    backlog_messages=50_000_000,
+    disk_bytes=20 * _GB,
+    touched_bytes=8 * _GB,
+)
+QUICK = Plan(
+    rounds=2,
+    seconds=1.5,
+    warm_up_seconds=0.5,
+    jit_warm_up_seconds=10,
+    backlog_bytes=_GB // 2,
+    backlog_messages=50_000_000,
+    disk_bytes=8 * _GB,
+    touched_bytes=_GB,
+)
+_WARM_UP_BACKLOG_BYTES = 50_000_000
+_WARM_UP_BACKLOG_MESSAGES = 500_000
+
+Say = Callable[[str], None]
+
+
+def run_rounds(
+    drivers: Sequence[Driver],
+    workloads: Sequence[Workload],
+    plan: Plan,
+    directory: Path,
+    say: Say,
+    reference: str = KAFKA,
+) -> Results:
+    """Measure every workload on every broker `plan.rounds` times, in turn."""
+    results = Results(reference=reference)
+    for driver in drivers:
+        with _fresh(directory / f"{driver.name}-prepare") as place:
+            driver.prepare(place)
+    for number_of_round in range(plan.rounds):
+        # Whatever drifts over a run must not always hit the same broker.
+        order = drivers if number_of_round % 2 == 0 else list(reversed(drivers))
+        for driver in order:
+            for is_durable in (False, True):
+                chosen = [w for w in workloads if w.is_durable == is_durable]
+                if chosen:
+                    say(f"round {number_of_round + 1} of {plan.rounds}, {driver.name}")
+                    _measure(driver, chosen, plan, directory, results, say)
+    return results
+
+
+def _measure(
+    driver: Driver,
+    workloads: Sequence[Workload],
+    plan: Plan,
+    directory: Path,
+    results: Results,
+    say: Say,
+) -> None:
+    is_durable = workloads[0].is_durable
+    with (
+        _fresh(directory / driver.name) as place,
+        driver.running(place / "broker", is_durable=is_durable) as broker,
+        closing(Admin("127.0.0.1", broker.port)) as admin,
+    ):
+        warm_up = _stage(broker, admin, place, plan, is_warm_up=True)
+        _warm_up(warm_up, workloads, plan.jit_warm_up_seconds if driver.has_jit else 0)
+        stage = _stage(broker, admin, place, plan, is_warm_up=False)
+        for workload in workloads:
+            samples = workload.run(stage)
+            results.add(driver.name, samples)
+            _say_samples(say, workload, samples)
+        if not is_durable:  # once a round is enough
+            ready = Sample("ready", broker.ready_seconds)
+            results.add(driver.name, [ready, Sample("rss", broker.rss_bytes() / 1e6)])
+
+
+def _warm_up(stage: Stage, workloads: Sequence[Workload], at_least_seconds: float) -> None:
+    """Run every workload unmeasured, over and over for `at_least_seconds`."""
+    chosen = [workload for workload in workloads if workload.needs_warm_up] or workloads
+    deadline = time.monotonic() + at_least_seconds
+    while True:
+        for workload in chosen:
+            workload.run(stage)
+        if time.monotonic() >= deadline:
+            break
+    stage.settle()
+
+
+def _stage(
+    broker: RunningBroker, admin: Admin, place: Path, plan: Plan, *, is_warm_up: bool
+) -> Stage:
+    return Stage(
+        broker=broker,
+        admin=admin,
+        scratch=place,
+        seconds=plan.warm_up_seconds if is_warm_up else plan.seconds,
+        backlog_bytes=_WARM_UP_BACKLOG_BYTES if is_warm_up else plan.backlog_bytes,
+        backlog_messages=_WARM_UP_BACKLOG_MESSAGES if is_warm_up else plan.backlog_messages,
+        is_warm_up=is_warm_up,
+    )
+
+
+def _say_samples(say: Say, workload: Workload, samples: Sequence[Sample]) -> None:
+    values = {sample.row: sample.value for sample in samples}
+    for row in workload.rows:
+        if row.key in values:
+            say(f"  {row.title}: {number(values[row.key])} {row.unit}")
+
+
+@contextmanager
+def _fresh(directory: Path) -> Iterator[Path]:
+    """Give an empty directory and remove it with all it holds, however the block ends."""
+    shutil.rmtree(directory, ignore_errors=True)
+    directory.mkdir(parents=True)
+    try:
+        yield directory
+    finally:
+        shutil.rmtree(directory, ignore_errors=True)
