@@ -154,7 +154,9 @@ def modules_in(part: str) -> dict[str, Path]:
     found = {}
     for path in MODULES:
         if part_of(path) == part:
-            words = ("headrace", *path.relative_to(PACKAGE).with_suffix("").parts)
+            words = tuple(name_of(path).removesuffix(".py").split("/"))
+            if path.is_relative_to(PACKAGE):
+                words = ("headrace", *words)
             found[".".join(words[:-1] if words[-1] == "__init__" else words)] = path
     return found
 
