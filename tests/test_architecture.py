@@ -8,7 +8,7 @@ import pytest
 
 PACKAGE = Path(__file__).parents[1] / "src" / "headrace"
 MODULES = sorted(PACKAGE.rglob("*.py"))
-MAX_LINES = 400
+MAX_LINES = 600  # 400 is the question which second thing crept in
 
 LEAVES = {"errors", "config", "model", "metrics", "positions"}
 # What each part may import of headrace, besides itself. A part that is not here is refused,

@@ -7,10 +7,7 @@ written before the answers of the same outcome are given. Every parked ticket is
 from collections.abc import Callable, Mapping, Sequence
 from typing import Self
 
-from headrace.coordinators.groups.classic import static_members
-from headrace.coordinators.groups.classic.expiry import expire
-from headrace.coordinators.groups.classic.joins import Join
-from headrace.coordinators.groups.classic.leaves import leave
+from headrace.coordinators.groups.classic.join import Join, Undo, take_back
 from headrace.coordinators.groups.classic.limits import ClassicLimits
 from headrace.coordinators.groups.classic.member import Member, Protocols
 from headrace.coordinators.groups.classic.rebalance import Rebalance
@@ -21,7 +18,6 @@ from headrace.coordinators.groups.classic.states import (
     PREPARING_REBALANCE,
     STABLE,
 )
-from headrace.coordinators.groups.classic.syncs import sync
 from headrace.coordinators.groups.messages import (
     CONSUMER_PROTOCOL_TYPE,
     DescribedGroup,
@@ -64,7 +60,7 @@ class ClassicGroup:
         self._members = self._rebalance.members
         self._make_member_id = make_member_id
         self._is_written = False
-        self._undo: static_members.Undo | None = None
+        self._undo: Undo | None = None
 
     @classmethod
     def restore(
@@ -82,24 +78,8 @@ class ClassicGroup:
         rest by member id, where it is known.
         """
         group = cls(record.group_id, limits, make_member_id=make_member_id, now_ms=now_ms)
-        rebalance = group._rebalance
-        rebalance.generation_id = record.generation_id
-        rebalance.protocol_name = record.protocol_name
-        rebalance.members.protocol_type = record.protocol_type or None
-        rebalance.members.leader = record.leader
-        for written in record.members:
-            said = ((record.protocol_name or "", written.subscription),)
-            member = Member.restore(written, (protocols or {}).get(written.member_id, said))
-            rebalance.members.add(member, record.protocol_type)
-            rebalance.expect_heartbeat(member, member.session_timeout_ms, now_ms)
-        if rebalance.members.leader not in rebalance.members.by_id:
-            rebalance.members.leader = next(iter(rebalance.members.by_id), None)
-        rebalance.learn_topics()
-        rebalance.move_to(STABLE if record.members else EMPTY, record.state_timestamp_ms)
+        group._rebalance.restore(record, protocols or {}, now_ms)
         group._is_written = True
-        if len(record.members) > limits.max_size:
-            # The limit was lowered: everyone may commit and come again, up to the new size.
-            rebalance.prepare(now_ms, Outcome())
         return group
 
     @property
@@ -138,6 +118,11 @@ class ClassicGroup:
         return self._members.by_id
 
     @property
+    def member_count(self) -> int:
+        """How many members there are."""
+        return len(self._members)
+
+    @property
     def is_empty(self) -> bool:
         """There are no members."""
         return self._rebalance.state == EMPTY
@@ -166,7 +151,7 @@ class ClassicGroup:
     def sync(self, request: SyncRequest, ticket: Ticket, now_ms: int) -> Outcome:
         """Ask for the assignment; the leader brings it. Refusals are answers, too."""
         self._undo = None
-        return sync(self._rebalance, request, ticket, now_ms)
+        return self._rebalance.sync(request, ticket, now_ms)
 
     def heartbeat(
         self, member_id: str, group_instance_id: str | None, generation_id: int, now_ms: int
@@ -190,9 +175,36 @@ class ClassicGroup:
     def leave(
         self, members: Sequence[LeavingMember], now_ms: int
     ) -> tuple[list[LeaveResult], Outcome]:
-        """Let go of members, of expected ones, and of instances that an administrator names."""
+        """Let go of members, of expected ones, and of instances that an administrator names.
+
+        One rebalance for all of them.
+        """
         self._undo = None
-        return leave(self._rebalance, members, now_ms)
+        rebalance, outcome = self._rebalance, Outcome()
+        if rebalance.state == DEAD:
+            raise CoordinatorNotAvailableError("the group is no more")
+        results = [
+            LeaveResult(one.member_id, one.group_instance_id, self._let_go(one, outcome))
+            for one in members
+        ]
+        if rebalance.state != EMPTY and any(result.error is None for result in results):
+            rebalance.proceed(now_ms, outcome)
+        return results, outcome
+
+    def _let_go(self, leaving: LeavingMember, outcome: Outcome) -> GroupError | None:
+        members = self._members
+        member_id, instance_id = leaving.member_id, leaving.group_instance_id
+        if not member_id and instance_id is not None:
+            member_id = members.member_id_of(instance_id) or ""
+        if member_id in members.pending:
+            members.remove(member_id)  # sent back for an id (KIP-394), and decided not to come
+            return None
+        try:
+            member = members.check(member_id, instance_id)
+        except GroupError as error:
+            return error
+        self._rebalance.remove(member, outcome)
+        return None
 
     def check_commit(
         self,
@@ -265,7 +277,7 @@ class ClassicGroup:
     def tick(self, now_ms: int) -> Outcome:
         """Do what is due: end sessions and waits."""
         self._undo = None
-        return expire(self._rebalance, now_ms)
+        return self._rebalance.expire(now_ms)
 
     def rebalance(self, now_ms: int) -> Outcome:
         """Have everyone join again, for a reason from outside the group."""
@@ -283,7 +295,7 @@ class ClassicGroup:
         outcome, rebalance = Outcome(), self._rebalance
         undo, self._undo = self._undo, None
         if undo is not None:
-            static_members.take_back(rebalance, undo, now_ms)
+            take_back(rebalance, undo, now_ms)
         elif rebalance.state == STABLE:
             error = CoordinatorNotAvailableError("the assignment could not be written")
             rebalance.void_assignment(error, now_ms, outcome)
@@ -292,9 +304,4 @@ class ClassicGroup:
 
     def die(self, error: GroupError) -> Outcome:
         """The group ends here: whoever waits is told `error`, whoever comes may try elsewhere."""
-        outcome = Outcome()
-        for member in self._members:
-            self._rebalance.turn_away(member, outcome, error, member.member_id)
-        self._rebalance.state = DEAD
-        self._rebalance.next_deadline_ms = None
-        return outcome
+        return self._rebalance.end(error)
