@@ -32,7 +32,7 @@ from headrace.protocol.headers import RequestHeader, response_header
 from headrace.protocol.weight import is_heavier
 
 if TYPE_CHECKING:
-    from headrace.broker.groups.runtime import Groups
+    from headrace.broker.groups.runtime import GroupRuntime
 
 _log = logging.getLogger(__name__)
 _Result = TypeVar("_Result")
@@ -302,17 +302,17 @@ class Service:
 
     # --- groups
 
-    def _open_groups(self) -> "Groups":
+    def _open_groups(self) -> "GroupRuntime":
         # Imported here: a broker is ready before it knows what a group is.
         from headrace.broker.groups.gauges import register_group_gauges
         from headrace.broker.groups.offsets_topic import Storage
-        from headrace.broker.groups.runtime import Groups
+        from headrace.broker.groups.runtime import GroupRuntime
 
         broker = self.broker
         is_sync_required = broker.settings.bool("headrace.acks.all.sync")
         sync = self.sync if is_sync_required else None
         storage = Storage(self.committer.flush, self.waiting.notify, sync)
-        groups = Groups(broker.topics, broker.settings, broker.clock, storage, self.metrics)
+        groups = GroupRuntime(broker.topics, broker.settings, broker.clock, storage, self.metrics)
         broker.topics.on_delete.append(groups.on_topic_deleted)
         register_group_gauges(self.metrics, groups)
         return groups

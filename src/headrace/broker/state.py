@@ -9,7 +9,7 @@ from headrace.broker.topics import Topics
 from headrace.settings.broker_settings import BrokerSettings
 
 if TYPE_CHECKING:
-    from headrace.broker.groups.runtime import Groups
+    from headrace.broker.groups.runtime import GroupRuntime
 
 
 class RequestContext(NamedTuple):
@@ -35,11 +35,11 @@ class Broker:
         self.advertised_host = ""
         self.advertised_port = 0
         self.clock = Clock()
-        self.open_groups: Callable[[], Groups] | None = None
-        self._groups: Groups | None = None
+        self.open_groups: Callable[[], GroupRuntime] | None = None
+        self._groups: GroupRuntime | None = None
 
     @property
-    def groups(self) -> "Groups":
+    def groups(self) -> "GroupRuntime":
         """The groups, from their first use on: a broker that starts does not wait for them."""
         if self._groups is None:
             if self.open_groups is None:

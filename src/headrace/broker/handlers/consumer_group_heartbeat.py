@@ -17,7 +17,7 @@ from kio.schema.errors import ErrorCode
 from kio.static.primitive import i32, i32Timedelta
 
 from headrace.broker.error_codes import code_for
-from headrace.broker.groups.runtime import Groups
+from headrace.broker.groups.runtime import GroupRuntime
 from headrace.broker.handlers.client_host import client_host
 from headrace.broker.handlers.throttle import NO_THROTTLE
 from headrace.broker.state import Broker, RequestContext
@@ -50,7 +50,7 @@ def handle(
     return _response(decision.reply)
 
 
-async def _answer_later(heartbeat: ConsumerHeartbeatRequest, groups: Groups) -> _Response:
+async def _answer_later(heartbeat: ConsumerHeartbeatRequest, groups: GroupRuntime) -> _Response:
     try:
         await groups.writable(heartbeat.group_id)
         decision = groups.consumer_heartbeat(heartbeat)

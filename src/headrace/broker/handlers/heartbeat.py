@@ -13,7 +13,7 @@ from kio.schema.heartbeat.v4.request import HeartbeatRequest
 from kio.schema.heartbeat.v4.response import HeartbeatResponse
 
 from headrace.broker.error_codes import code_for
-from headrace.broker.groups.runtime import Groups
+from headrace.broker.groups.runtime import GroupRuntime
 from headrace.broker.handlers.throttle import NO_THROTTLE
 from headrace.broker.state import Broker, RequestContext
 from headrace.errors import GroupError
@@ -32,7 +32,7 @@ def handle(
     return _answer_later(request, groups)
 
 
-async def _answer_later(request: HeartbeatRequest, groups: Groups) -> HeartbeatResponse:
+async def _answer_later(request: HeartbeatRequest, groups: GroupRuntime) -> HeartbeatResponse:
     try:
         await groups.ready(request.group_id)
     except GroupError as error:
@@ -40,7 +40,7 @@ async def _answer_later(request: HeartbeatRequest, groups: Groups) -> HeartbeatR
     return _answer(request, groups)
 
 
-def _answer(request: HeartbeatRequest, groups: Groups) -> HeartbeatResponse:
+def _answer(request: HeartbeatRequest, groups: GroupRuntime) -> HeartbeatResponse:
     try:
         groups.heartbeat(
             request.group_id, request.member_id, request.group_instance_id, request.generation_id

@@ -29,7 +29,7 @@ async def handle(
     states = {state.lower() for state in request.states_filter}
     types = {group_type.lower() for group_type in request.types_filter}
     listed = []
-    async for group in in_slices(list(broker.groups.coordinator.groups())):
+    async for group in in_slices(list(broker.groups.coordinator.registry.groups())):
         shown = group.listed()
         if (not states or shown.state.lower() in states) and (
             not types or shown.group_type.lower() in types

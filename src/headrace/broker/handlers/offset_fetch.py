@@ -18,7 +18,6 @@ from headrace.broker.error_codes import code_for
 from headrace.broker.handlers.throttle import NO_THROTTLE
 from headrace.broker.slices import in_slices
 from headrace.broker.state import Broker, RequestContext
-from headrace.coordinators.groups.offset_requests import fetch_offsets
 from headrace.coordinators.groups.records import OffsetCommit
 from headrace.errors import GroupError, TopicError
 from headrace.model import Topic
@@ -97,14 +96,13 @@ def _look_up(asked: Any, broker: Broker, version: int) -> list[_Found]:
     """In one go, so that a commit is seen whole or not at all."""
     groups = broker.groups
     group_id = asked.group_id
-    look_up = fetch_offsets(
-        groups.coordinator,
+    look_up = groups.coordinator.fetch_offsets(
         group_id,
         getattr(asked, "member_id", None),
         getattr(asked, "member_epoch", -1),
     )
     if asked.topics is None:
-        committed = groups.coordinator.offsets.of_group(group_id)
+        committed = groups.coordinator.registry.offsets.of_group(group_id)
         return [
             _Found(name, topic.topic_id if topic is not None else None, list(partitions.items()))
             for name, partitions in committed.items()

@@ -121,6 +121,23 @@ class ConsumerHeartbeatReply(NamedTuple):
     assignment: Assignment | None
 
 
+class OffsetCommitter(NamedTuple):
+    """Who commits. A generation or epoch below 0 and no member id is nobody in particular."""
+
+    group_id: str
+    member_id: str = ""
+    group_instance_id: str | None = None
+    generation_id_or_member_epoch: int = -1
+    knows_epochs: bool = True  # v9+ (KIP-848)
+
+
+class CommitTime(NamedTuple):
+    """When: by the steady clock for sessions, by the wall clock for what is written."""
+
+    now_ms: int
+    timestamp_ms: int
+
+
 class DescribedMember(NamedTuple):
     """A member as DescribeGroups shows it."""
 

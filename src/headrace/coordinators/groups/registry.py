@@ -5,7 +5,7 @@ same state. Classic groups make their records from their state, not the other wa
 load restores them.
 """
 
-from collections.abc import Callable, Iterable
+from collections.abc import Callable, Iterable, Mapping
 from typing import NamedTuple
 
 from headrace.coordinators.groups.classic.group import ClassicGroup
@@ -25,7 +25,7 @@ from headrace.coordinators.groups.records import (
 Group = ClassicGroup | ConsumerGroup
 
 
-class Surroundings(NamedTuple):
+class GroupEnvironment(NamedTuple):
     """What groups take from the broker: limits, topics, and ids that nobody has had before."""
 
     topics: TopicsView
@@ -38,20 +38,15 @@ class Surroundings(NamedTuple):
 class GroupRegistry:
     """All groups by id. Single-threaded."""
 
-    def __init__(self, surroundings: Surroundings) -> None:
-        self.surroundings = surroundings
+    def __init__(self, environment: GroupEnvironment) -> None:
+        self.environment = environment
         self.offsets = GroupOffsets()
         self._groups: dict[str, Group] = {}
+        self.by_id: Mapping[str, Group] = self._groups
         self._deadlines = Deadlines()
 
-    # --- looking
-
-    def get(self, group_id: str) -> Group | None:
-        """The group, or None."""
-        return self._groups.get(group_id)
-
     def groups(self) -> list[Group]:
-        """All groups."""
+        """All groups; a list of the caller's own."""
         return list(self._groups.values())
 
     # --- changing
@@ -60,8 +55,8 @@ class GroupRegistry:
         """An empty classic group that nobody knows of yet."""
         return ClassicGroup(
             group_id,
-            self.surroundings.classic_limits(),
-            make_member_id=self.surroundings.make_classic_member_id,
+            self.environment.classic_limits(),
+            make_member_id=self.environment.make_classic_member_id,
             now_ms=now_ms,
         )
 
@@ -69,8 +64,8 @@ class GroupRegistry:
         """An empty group of the new protocol that nobody knows of yet."""
         return ConsumerGroup(
             group_id,
-            lambda: self.surroundings.consumer_limits(group_id),
-            make_member_id=self.surroundings.make_consumer_member_id,
+            lambda: self.environment.consumer_limits(group_id),
+            make_member_id=self.environment.make_consumer_member_id,
             now_ms=now_ms,
         )
 
@@ -90,6 +85,16 @@ class GroupRegistry:
         if deadline_ms is not None:
             self._deadlines.note(group.group_id, max(deadline_ms, at_least_ms))
 
+    @property
+    def next_deadline_ms(self) -> int | None:
+        """When `due` may have something to return; perhaps too early, never too late."""
+        return self._deadlines.next_ms
+
+    def due(self, now_ms: int) -> list[Group]:
+        """The groups to wake now; each is to be noted again."""
+        found = map(self._groups.get, self._deadlines.due(now_ms))
+        return [group for group in found if group is not None]
+
     # --- what is written
 
     def apply(self, record: GroupRecord, now_ms: int) -> None:
@@ -105,8 +110,8 @@ class GroupRegistry:
                 # Offsets without members: a consumer that assigns its partitions itself.
                 self.put(self.new_classic(group_id, now_ms))
         elif isinstance(record, GroupMetadata):
-            limits = self.surroundings.classic_limits()
-            make_id = self.surroundings.make_classic_member_id
+            limits = self.environment.classic_limits()
+            make_id = self.environment.make_classic_member_id
             self.put(ClassicGroup.restore(record, limits, make_member_id=make_id, now_ms=now_ms))
         elif kind is GroupMetadata:
             if isinstance(group, ClassicGroup):

@@ -1,4 +1,4 @@
-"""What the parts of one group share: its durable state, its deadlines, and its surroundings."""
+"""What the parts of one group share: its durable state, its deadlines, its limits."""
 
 from collections.abc import Callable
 

@@ -35,8 +35,6 @@ from headrace.coordinators.groups.records import (
 )
 from headrace.errors import GroupNotFoundError, WireError
 
-__all__ = ["Downgrade", "Upgrade", "downgraded", "upgrade"]
-
 
 class Upgrade(NamedTuple):
     """A group as it is after the change: `records` are to be written, and are already in it."""
