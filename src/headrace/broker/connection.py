@@ -9,19 +9,17 @@ no other request of it is served meanwhile, as Kafka mutes a channel.
 import asyncio
 import logging
 from collections import deque
-from typing import TYPE_CHECKING, Any
+from typing import Any
 
 from headrace.broker.answers import Answer, Piece
 from headrace.broker.clock import Timer
 from headrace.broker.outbox import Outbox
 from headrace.broker.receive_buffer import ReceiveBuffer
+from headrace.broker.service import Service
 from headrace.errors import WireError
 from headrace.protocol.headers import read_request_header
 from headrace.protocol.primitives import INT32
 from headrace.protocol.produce_shape import ProduceShapes
-
-if TYPE_CHECKING:
-    from headrace.broker.service import Service
 
 _log = logging.getLogger(__name__)
 
@@ -58,7 +56,7 @@ class Connection(asyncio.BufferedProtocol):
         "shapes",
     )  # fmt: skip
 
-    def __init__(self, service: "Service") -> None:
+    def __init__(self, service: Service) -> None:
         self._service = service
         self._buffer = ReceiveBuffer(service.budget)
         self._answers: deque[Answer] = deque()

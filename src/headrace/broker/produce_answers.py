@@ -1,8 +1,8 @@
 """Produce requests on their way: staged, then written, then perhaps synced, then answered."""
 
-from typing import TYPE_CHECKING, NamedTuple
+from typing import NamedTuple
 
-from headrace.broker.answers import Answer
+from headrace.broker.answers import Answer, Channel
 from headrace.broker.committer import Failures
 from headrace.broker.durability import DiskSync
 from headrace.broker.error_codes import code_for
@@ -12,9 +12,6 @@ from headrace.log.partition_log import AppendResult, PartitionLog
 from headrace.protocol import produce
 from headrace.protocol.produce import PartitionResult
 from headrace.protocol.produce_shape import ProduceShape
-
-if TYPE_CHECKING:
-    from headrace.broker.connection import Connection
 
 ACKS_NONE, ACKS_LEADER, ACKS_ALL = 0, 1, -1
 
@@ -57,7 +54,7 @@ class ShapedProduce(Answer):
 
     def __init__(
         self,
-        connection: "Connection",
+        connection: Channel,
         shape: ProduceShape,
         correlation_id: int,
         partition: int,
@@ -170,7 +167,7 @@ class PendingProduce(Answer):
 
     def __init__(
         self,
-        connection: "Connection",
+        connection: Channel,
         correlation_id: int,
         version: int,
         acks: int,

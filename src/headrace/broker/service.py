@@ -6,15 +6,15 @@ import logging
 from collections.abc import Callable, Coroutine
 from concurrent.futures import ThreadPoolExecutor
 from time import perf_counter
-from typing import TYPE_CHECKING, Any, TypeVar
+from typing import TYPE_CHECKING, Any, Protocol, TypeVar
 
-from headrace.broker.answers import Answer, SlowAnswer
+from headrace.broker.answers import Answer, Channel, Piece, SlowAnswer
 from headrace.broker.batch_checks import BatchChecks
 from headrace.broker.committer import Committer
-from headrace.broker.connection import Connection
 from headrace.broker.descriptors import SocketQuota
 from headrace.broker.dispatch import APIS, FETCH, PRODUCE, Api
 from headrace.broker.durability import DiskSync
+from headrace.broker.fetch_reader import FetchReader
 from headrace.broker.fetch_sessions import FetchSessions
 from headrace.broker.handlers import api_versions
 from headrace.broker.handlers.fetch import FetchHandler
@@ -50,6 +50,32 @@ DROP_EVERY_MS = 900
 TURN_SECONDS = 0.015
 
 
+class ServedConnection(Channel, Protocol):
+    """A connection as those see it who admit it, serve it and let it go."""
+
+    has_descriptor: bool
+    last_active_ms: int
+
+    @property
+    def is_quiet(self) -> bool:
+        """Nothing is owed to this client."""
+
+    def send(self, *pieces: Piece) -> None:
+        """Answer at once; keeps the order when earlier answers are still out."""
+
+    def refuse(self, error: WireError) -> None:
+        """Its bytes make no sense: there is nothing to go on with."""
+
+    def is_hoarding(self, now_ms: int) -> bool:
+        """It holds memory for a request that does not get whole."""
+
+    def shrink(self) -> None:
+        """Give back buffer memory that a quiet client does not need."""
+
+    def finish(self) -> None:
+        """Send what is written already, then close."""
+
+
 class Service:
     """Event-loop thread only."""
 
@@ -71,7 +97,7 @@ class Service:
         self.sockets = sockets or SocketQuota(log_files=0)
         self.max_frame_bytes = settings.int("socket.request.max.bytes")
         self.max_inflight = settings.int("headrace.connection.inflight.requests.max")
-        self.connections: set[Connection] = set()
+        self.connections: set[ServedConnection] = set()
         self._by_peer: dict[str, int] = {}
         self._turn_deadline = 0.0
         self._dropped_ms = 0
@@ -79,7 +105,6 @@ class Service:
         self._slow_thread: ThreadPoolExecutor | None = None
         # (API key, version) of which the types are loaded, which takes up to 50 ms.
         self._known_messages: set[tuple[int, int]] = set()
-        self.finder = LogFinder(broker.topics)
         self.waiting = Waiting()
         self.sync = DiskSync(loop, metrics)
         self.reads = ReadThreads(loop)
@@ -95,8 +120,24 @@ class Service:
             settings.int("max.incremental.fetch.session.cache.slots"), eviction_ms=120_000
         )
         broker.open_groups = self._open_groups
-        self.produce = ProduceHandler(self)
-        self.fetch = FetchHandler(self)
+        self.produce = ProduceHandler(
+            broker,
+            metrics,
+            committer=self.committer,
+            checks=self.checks,
+            sync=self.sync,
+            spawn=self.spawn,
+        )
+        self.fetch = FetchHandler(
+            loop,
+            broker,
+            metrics,
+            reader=FetchReader(LogFinder(broker.topics), metrics),
+            sessions=self.sessions,
+            committer=self.committer,
+            reads=self.reads,
+            waiting=self.waiting,
+        )
         self.is_draining = False
 
     def is_turn_over(self) -> bool:
@@ -113,7 +154,7 @@ class Service:
 
     # --- connections
 
-    def admit(self, connection: Connection) -> str | None:
+    def admit(self, connection: ServedConnection) -> str | None:
         """Count a new connection in; return why it may not stay."""
         self.connections.add(connection)
         self.metrics.connections_total.value += 1
@@ -135,7 +176,7 @@ class Service:
             self.metrics.connections_refused.value += 1
         return reason
 
-    def dismiss(self, connection: Connection) -> None:
+    def dismiss(self, connection: ServedConnection) -> None:
         """The connection is gone."""
         if connection in self.connections:
             self.connections.remove(connection)
@@ -176,7 +217,7 @@ class Service:
 
     def serve(
         self,
-        connection: Connection,
+        connection: ServedConnection,
         buffer: ReceiveBuffer,
         start: int,
         end: int,
@@ -199,7 +240,7 @@ class Service:
             self._serve_cold(connection, bytes(buffer.view[header.body : end]), api, header)
 
     def _serve_cold(
-        self, connection: Connection, body: bytes, api: Api, header: RequestHeader
+        self, connection: ServedConnection, body: bytes, api: Api, header: RequestHeader
     ) -> None:
         version = header.api_version
         if len(body) > MAX_AT_ONCE_BYTES or (api.key, version) not in self._known_messages:
@@ -212,7 +253,9 @@ class Service:
         else:
             connection.send(*self._encode(header, version, response))
 
-    def _ask(self, connection: Connection, request: Any, api: Api, header: RequestHeader) -> Any:
+    def _ask(
+        self, connection: ServedConnection, request: Any, api: Api, header: RequestHeader
+    ) -> Any:
         client_id = (header.client_id or b"").decode(errors="replace")
         context = RequestContext(api.key, header.api_version, client_id, connection.peer)
         if api.sees_produced:
@@ -221,7 +264,7 @@ class Service:
         return api.handler()(request, self.broker, context)
 
     def _serve_slowly(
-        self, connection: Connection, api: Api, header: RequestHeader, what: Any
+        self, connection: ServedConnection, api: Api, header: RequestHeader, what: Any
     ) -> None:
         """Go on beside the loop's turn with a body, a coroutine or a long answer."""
         answer = SlowAnswer() if api.sees_produced else Answer()
@@ -237,7 +280,7 @@ class Service:
 
     async def _answer_later(
         self,
-        connection: Connection,
+        connection: ServedConnection,
         api: Api,
         header: RequestHeader,
         answer: Answer,
@@ -350,7 +393,7 @@ class Service:
         """Take no new connections and answer all that wait with what there is."""
         self.is_draining = True
         self.committer.flush()
-        self.waiting.wake_all()
+        self.waiting.close()
         if self.broker.has_groups:
             self.broker.groups.drain()
 
