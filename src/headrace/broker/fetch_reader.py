@@ -14,7 +14,7 @@ from kio.schema.errors import ErrorCode
 from headrace.broker.error_codes import code_for
 from headrace.broker.fetch_answers import Found, Harvest
 from headrace.broker.fetch_sessions import Watched
-from headrace.broker.handlers.leader_epoch import check_leader_epoch
+from headrace.broker.leader_epoch import check_leader_epoch
 from headrace.broker.log_finder import LogFinder
 from headrace.errors import CorruptBatchError, HeadraceError, OffsetOutOfRangeError, TopicError
 from headrace.log.access import BLOCKING, RESIDENT, Access, NotReadyError

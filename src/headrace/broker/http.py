@@ -11,7 +11,7 @@ import time
 from collections.abc import Callable
 from pathlib import Path
 
-from headrace.broker.slices import in_slices
+from headrace.broker.turns import in_slices
 from headrace.metrics import CONTENT_TYPE, Metrics
 
 _MAX_HEAD_BYTES = 8192  # what nginx and Apache allow a request line and its headers by default

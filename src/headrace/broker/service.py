@@ -16,6 +16,7 @@ from headrace.broker.dispatch import APIS, FETCH, PRODUCE, Api
 from headrace.broker.durability import DiskSync
 from headrace.broker.fetch_reader import FetchReader
 from headrace.broker.fetch_sessions import FetchSessions
+from headrace.broker.gauges import group_samples
 from headrace.broker.handlers import api_versions
 from headrace.broker.handlers.fetch import FetchHandler
 from headrace.broker.handlers.produce import ProduceHandler
@@ -29,6 +30,7 @@ from headrace.errors import WireError
 from headrace.metrics import Metrics
 from headrace.protocol.codec import decode_request, encode_response
 from headrace.protocol.headers import RequestHeader, response_header
+from headrace.protocol.versions import API_VERSIONS
 from headrace.protocol.weight import is_heavier
 
 if TYPE_CHECKING:
@@ -228,7 +230,7 @@ class Service:
         if api is None:
             raise WireError(f"API key {header.api_key} is not served")
         if header.api_version not in api.versions:
-            if api.key == api_versions.KEY:
+            if api.key == API_VERSIONS:
                 connection.send(*self._encode(header, 0, api_versions.unsupported()))
                 return
             raise WireError(f"{api.name} v{header.api_version} is not served")
@@ -347,7 +349,6 @@ class Service:
 
     def _open_groups(self) -> "GroupRuntime":
         # Imported here: a broker is ready before it knows what a group is.
-        from headrace.broker.groups.gauges import register_group_gauges
         from headrace.broker.groups.offsets_topic import Storage
         from headrace.broker.groups.runtime import GroupRuntime
 
@@ -357,7 +358,8 @@ class Service:
         storage = Storage(self.committer.flush, self.waiting.notify, sync)
         groups = GroupRuntime(broker.topics, broker.settings, broker.clock, storage, self.metrics)
         broker.topics.on_delete.append(groups.on_topic_deleted)
-        register_group_gauges(self.metrics, groups)
+        # Not of this coordinator only: another takes its place when the groups' topic is deleted.
+        self.metrics.register(lambda: group_samples(groups.coordinator.registry))
         return groups
 
     # --- the end

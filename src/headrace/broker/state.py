@@ -21,6 +21,11 @@ class RequestContext(NamedTuple):
     client_host: str
     principal: str = "User:ANONYMOUS"
 
+    @property
+    def member_host(self) -> str:
+        """The host as groups note it: Java puts a slash before an address without a name."""
+        return f"/{self.client_host}"
+
 
 class Broker:
     """The one node: its identity, its settings, its topics. Event-loop thread only."""

@@ -10,11 +10,9 @@ from kio.schema.types import GroupId
 
 from headrace.broker.error_codes import code_for
 from headrace.broker.handlers.throttle import NO_THROTTLE
-from headrace.broker.slices import in_slices
 from headrace.broker.state import Broker, RequestContext
+from headrace.broker.turns import in_slices
 from headrace.errors import GroupError
-
-VERSIONS = range(0, 3)
 
 
 async def handle(

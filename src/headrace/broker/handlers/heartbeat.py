@@ -18,7 +18,6 @@ from headrace.broker.handlers.throttle import NO_THROTTLE
 from headrace.broker.state import Broker, RequestContext
 from headrace.errors import GroupError
 
-VERSIONS = range(0, 5)
 _ALL_IS_WELL = HeartbeatResponse(throttle_time=NO_THROTTLE, error_code=ErrorCode.none)
 
 

@@ -25,7 +25,6 @@ from headrace.errors import GroupError, TopicError
 from headrace.model import Topic
 from headrace.protocol.schema import MILLISECOND
 
-VERSIONS = range(2, 11)
 _EPOCHS_SINCE = 9
 _IDS_SINCE = 10
 _ZERO_ID = UUID(int=0)

@@ -13,8 +13,6 @@ from headrace.broker.handlers.throttle import NO_THROTTLE
 from headrace.broker.state import Broker, RequestContext
 from headrace.errors import GroupError, InvalidGroupIdError, UnknownTopicError
 
-VERSIONS = range(0, 1)
-
 
 async def handle(
     request: OffsetDeleteRequest, broker: Broker, context: RequestContext

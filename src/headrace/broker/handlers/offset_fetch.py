@@ -16,13 +16,12 @@ from kio.static.primitive import i32, i64
 
 from headrace.broker.error_codes import code_for
 from headrace.broker.handlers.throttle import NO_THROTTLE
-from headrace.broker.slices import in_slices
 from headrace.broker.state import Broker, RequestContext
+from headrace.broker.turns import in_slices
 from headrace.coordinators.groups.records import OffsetCommit
 from headrace.errors import GroupError, TopicError
 from headrace.model import Topic
 
-VERSIONS = range(1, 11)
 _GROUP_ERROR_SINCE = 2
 _IDS_SINCE = 10
 _NO_OFFSET = -1

@@ -46,7 +46,6 @@ from headrace.records.codecs import Allowance
 
 _log = logging.getLogger(__name__)
 
-VERSIONS = range(0, 14)
 FIRST_SERVED = 3
 # A larger request is checked and written in parts of about this size: a few milliseconds each.
 MAX_AT_ONCE_BYTES = 2 * 1024 * 1024
