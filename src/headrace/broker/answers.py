@@ -9,7 +9,7 @@ from headrace.protocol.produce_shape import ProduceShapes
 Piece = bytes | FileSlice
 
 
-class Answer:
+class QueuedAnswer:
     """One answer's place in the queue. It is sent when it is ready and everything before it is."""
 
     __slots__ = ("is_ready", "pieces")
@@ -22,10 +22,10 @@ class Answer:
         """The client is gone: nobody waits for this any more."""
 
 
-class SlowAnswer(Answer):
+class SlowAnswer(QueuedAnswer):
     """One that a task is working at: the task ends with the connection.
 
-    Changes of metadata that have begun are carried through all the same (`changes.py`).
+    Changes of metadata that have begun are carried through all the same (`metadata_changes.py`).
     """
 
     __slots__ = ("task",)
@@ -46,10 +46,10 @@ class Channel(Protocol):
     peer: str
     shapes: ProduceShapes
 
-    def reserve(self, answer: Answer) -> None:
+    def reserve(self, answer: QueuedAnswer) -> None:
         """Give `answer` its place behind all requests that came before."""
 
-    def complete(self, answer: Answer) -> None:
+    def complete(self, answer: QueuedAnswer) -> None:
         """`answer` is ready; send what can be sent in order."""
 
     def hold(self) -> None:

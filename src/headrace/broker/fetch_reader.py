@@ -12,7 +12,7 @@ from time import perf_counter
 from kio.schema.errors import ErrorCode
 
 from headrace.broker.error_codes import code_for
-from headrace.broker.fetch_answers import Found, Harvest
+from headrace.broker.fetch_answers import FetchedPartition, FetchedPartitions
 from headrace.broker.fetch_sessions import Watched
 from headrace.broker.leader_epoch import check_leader_epoch
 from headrace.broker.log_finder import LogFinder
@@ -44,9 +44,9 @@ class FetchReader:
         self._reported: set[tuple[Path, int]] = set()
 
     def read(
-        self, watched: Iterable[Watched], has_ids: bool, allowed: int, harvest: Harvest
+        self, watched: Iterable[Watched], has_ids: bool, allowed: int, fetched: FetchedPartitions
     ) -> Steps:
-        """Look at every partition, for `allowed` bytes of all of them, and add it to `harvest`."""
+        """Look at every partition, for `allowed` bytes of all of them, and add it to `fetched`."""
         step_ends = 0.0
         until_look = 2
         for one in watched:
@@ -61,9 +61,9 @@ class FetchReader:
                     yield None
                     step_ends = perf_counter() + STEP_SECONDS
             try:
-                self._look(one, has_ids, allowed, harvest, RESIDENT)
+                self._look(one, has_ids, allowed, fetched, RESIDENT)
             except NotReadyError as error:
-                yield from self._look_patiently(one, has_ids, allowed, harvest, error)
+                yield from self._look_patiently(one, has_ids, allowed, fetched, error)
                 step_ends = perf_counter() + STEP_SECONDS
 
     def _look_patiently(
@@ -71,49 +71,49 @@ class FetchReader:
         one: Watched,
         has_ids: bool,
         allowed: int,
-        harvest: Harvest,
+        fetched: FetchedPartitions,
         not_ready: NotReadyError,
     ) -> Steps:
         for _ in range(MAX_PREPARATIONS):
             try:
                 yield prepare(not_ready.need)
             except OSError:
-                self._add_failed(one, ErrorCode.kafka_storage_error, harvest)
+                self._add_failed(one, ErrorCode.kafka_storage_error, fetched)
                 return
             try:
-                self._look(one, has_ids, allowed, harvest, RESIDENT)
+                self._look(one, has_ids, allowed, fetched, RESIDENT)
             except NotReadyError as error:
                 not_ready = error
             else:
                 return
-        self._look(one, has_ids, allowed, harvest, BLOCKING)
+        self._look(one, has_ids, allowed, fetched, BLOCKING)
 
     def _look(
-        self, one: Watched, has_ids: bool, allowed: int, harvest: Harvest, access: Access
+        self, one: Watched, has_ids: bool, allowed: int, fetched: FetchedPartitions, access: Access
     ) -> None:
         try:
             log = self._finder.find(one.topic, one.partition, has_ids)
             if epoch_code := check_leader_epoch(log, one.leader_epoch):
-                self._add_failed(one, epoch_code, harvest)
+                self._add_failed(one, epoch_code, fetched)
                 return
-            left = allowed - harvest.byte_count
-            slices = self._read_log(log, one, left, access, is_first=not harvest.byte_count)
+            left = allowed - fetched.byte_count
+            slices = self._read_log(log, one, left, access, is_first=not fetched.byte_count)
         except TopicError as error:
             # As in Kafka, what is not there does not keep the rest from waiting.
-            harvest.add(self._failed(one, code_for(error), error))
+            fetched.add(self._failed(one, code_for(error), error))
             return
         except HeadraceError as error:
-            self._add_failed(one, code_for(error), harvest, error)
+            self._add_failed(one, code_for(error), fetched, error)
             return
         except OSError:
-            self._add_failed(one, ErrorCode.kafka_storage_error, harvest)
+            self._add_failed(one, ErrorCode.kafka_storage_error, fetched)
             return
         end = log.log_end_offset
         head = PartitionHead(one.partition, 0, end, end, log.log_start_offset)
         byte_count = sum([piece.length for piece in slices]) if slices else 0
-        found = Found(one, head, slices, byte_count)
-        harvest.logs[log] = found
-        harvest.add(found)
+        found = FetchedPartition(one, head, slices, byte_count)
+        fetched.logs[log] = found
+        fetched.add(found)
 
     def _read_log(
         self, log: PartitionLog, one: Watched, left: int, access: Access, *, is_first: bool
@@ -129,12 +129,18 @@ class FetchReader:
         return slices
 
     def _add_failed(
-        self, one: Watched, code: ErrorCode, harvest: Harvest, error: HeadraceError | None = None
+        self,
+        one: Watched,
+        code: ErrorCode,
+        fetched: FetchedPartitions,
+        error: HeadraceError | None = None,
     ) -> None:
-        harvest.has_error = True
-        harvest.add(self._failed(one, code, error))
+        fetched.has_error = True
+        fetched.add(self._failed(one, code, error))
 
-    def _failed(self, one: Watched, code: ErrorCode, error: HeadraceError | None = None) -> Found:
+    def _failed(
+        self, one: Watched, code: ErrorCode, error: HeadraceError | None = None
+    ) -> FetchedPartition:
         metrics = self._metrics
         metrics.count_error(1, code)
         start = end = _UNKNOWN
@@ -144,7 +150,7 @@ class FetchReader:
         elif isinstance(error, OffsetOutOfRangeError):
             start, end = error.start, error.end
         head = PartitionHead(one.partition, code, end, end, start)
-        return Found(one, head, [], 0)
+        return FetchedPartition(one, head, [], 0)
 
     def _report_damage(self, error: CorruptBatchError) -> None:
         place = (error.path, error.position)

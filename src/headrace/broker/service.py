@@ -8,7 +8,7 @@ from concurrent.futures import ThreadPoolExecutor
 from time import perf_counter
 from typing import TYPE_CHECKING, Any, Protocol, TypeVar
 
-from headrace.broker.answers import Answer, Channel, Piece, SlowAnswer
+from headrace.broker.answers import Channel, Piece, QueuedAnswer, SlowAnswer
 from headrace.broker.batch_checks import BatchChecks
 from headrace.broker.committer import Committer
 from headrace.broker.descriptors import SocketQuota
@@ -25,7 +25,7 @@ from headrace.broker.memory import MemoryBudget
 from headrace.broker.read_threads import ReadThreads
 from headrace.broker.receive_buffer import ReceiveBuffer
 from headrace.broker.state import Broker, RequestContext
-from headrace.broker.waiting import Waiting
+from headrace.broker.waiting_fetches import WaitingFetches
 from headrace.errors import WireError
 from headrace.metrics import Metrics
 from headrace.protocol.codec import decode_request, encode_response
@@ -107,7 +107,7 @@ class Service:
         self._slow_thread: ThreadPoolExecutor | None = None
         # (API key, version) of which the types are loaded, which takes up to 50 ms.
         self._known_messages: set[tuple[int, int]] = set()
-        self.waiting = Waiting()
+        self.waiting = WaitingFetches()
         self.sync = DiskSync(loop, metrics)
         self.reads = ReadThreads(loop)
         self.checks = BatchChecks(loop)
@@ -269,7 +269,7 @@ class Service:
         self, connection: ServedConnection, api: Api, header: RequestHeader, what: Any
     ) -> None:
         """Go on beside the loop's turn with a body, a coroutine or a long answer."""
-        answer = SlowAnswer() if api.sees_produced else Answer()
+        answer = SlowAnswer() if api.sees_produced else QueuedAnswer()
         connection.reserve(answer)
         # As in Kafka, the connection's next request is served when this one is. Not so with
         # groups: they wait for the disk or for each other, and answer in order all the same.
@@ -285,7 +285,7 @@ class Service:
         connection: ServedConnection,
         api: Api,
         header: RequestHeader,
-        answer: Answer,
+        answer: QueuedAnswer,
         what: Any,
         is_held: bool,
     ) -> None:

@@ -353,7 +353,7 @@ def test_a_large_fetch_lets_others_have_the_loop(
     assert len(answer.partitions) == MANY
     assert [p for p, (_, _, data) in answer.partitions.items() if data] == [5, MANY - 1]
     assert len(tasks) == 1
-    # Read, taken in, answered; the harvest goes by the clock.
+    # Read, taken in, answered; what is read goes by the clock.
     assert len(breaths) >= 3 * (MANY // STEP_PARTITIONS)
 
 
@@ -454,7 +454,7 @@ def test_a_client_that_goes_away_leaves_nothing_waiting(
 def test_where_too_many_wait_a_fetch_looks_again_after_a_while(
     broker: RunningBroker, monkeypatch: pytest.MonkeyPatch, client: Client
 ) -> None:
-    monkeypatch.setattr("headrace.broker.waiting.MAX_PLACES", 0)
+    monkeypatch.setattr("headrace.broker.waiting_fetches.MAX_PLACES", 0)
     create(broker, 1)
 
     answer = client.ask([(0, 0)], wait_ms=2_000_000)

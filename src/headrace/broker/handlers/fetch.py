@@ -16,9 +16,14 @@ from itertools import islice
 
 from kio.schema.errors import ErrorCode
 
-from headrace.broker.answers import Answer, Channel
+from headrace.broker.answers import Channel, QueuedAnswer
 from headrace.broker.committer import Committer
-from headrace.broker.fetch_answers import STEP_PARTITIONS, Found, Harvest, encode
+from headrace.broker.fetch_answers import (
+    STEP_PARTITIONS,
+    FetchedPartition,
+    FetchedPartitions,
+    encode,
+)
 from headrace.broker.fetch_reader import FetchReader, Steps
 from headrace.broker.fetch_sessions import (
     FINAL_EPOCH,
@@ -30,7 +35,7 @@ from headrace.broker.fetch_sessions import (
 from headrace.broker.read_threads import ReadThreads
 from headrace.broker.state import Broker
 from headrace.broker.turns import Turn
-from headrace.broker.waiting import Waiting
+from headrace.broker.waiting_fetches import WaitingFetches
 from headrace.errors import TooManyElementsError, WireError
 from headrace.log.partition_log import PartitionLog
 from headrace.log.verifying import Preparation
@@ -52,7 +57,7 @@ SMALL_REQUEST_BYTES = 3 * STEP_ELEMENTS
 # Too many wait already: this one is not told of appends but looks again after a while.
 CROWDED_WAIT_MS = 100
 
-_NO_LOGS: dict[PartitionLog, Found] = {}
+_NO_LOGS: dict[PartitionLog, FetchedPartition] = {}
 
 
 class FetchHandler:
@@ -68,7 +73,7 @@ class FetchHandler:
         sessions: FetchSessions,
         committer: Committer,
         reads: ReadThreads,
-        waiting: Waiting,
+        waiting: WaitingFetches,
     ) -> None:
         self.loop, self.metrics, self.now_ms = loop, metrics, broker.now_ms
         self.reader, self.sessions = reader, sessions
@@ -90,7 +95,7 @@ class FetchHandler:
         pending.start(copy, 0, size, 2 * (count + SPARE_PARTITIONS))
 
 
-class PendingFetch(Answer):
+class PendingFetch(QueuedAnswer):
     """Event-loop thread only."""
 
     __slots__ = ("_connection", "_grown", "_grown_bytes", "_handler", "_has_ids", "_header",
@@ -116,7 +121,7 @@ class PendingFetch(Answer):
         self._watched: list[Watched]
         # Set when it begins to wait.
         self._timer: asyncio.TimerHandle
-        self._kept: list[Found] | None  # what an incremental answer has to tell already
+        self._kept: list[FetchedPartition] | None  # what an incremental answer has to tell already
         self._grown: dict[PartitionLog, None]
         self._grown_bytes: int
         self._missing_bytes: int
@@ -196,20 +201,20 @@ class PendingFetch(Answer):
             self._watched = yield from _watched_of(request)
         # What was produced before, on any connection, can be read now.
         handler.committer.flush()
-        harvest = Harvest()
+        fetched = FetchedPartitions()
         max_bytes = min(request.max_bytes, handler.max_bytes)
-        yield from handler.reader.read(self._watched, self._has_ids, max_bytes, harvest)
+        yield from handler.reader.read(self._watched, self._has_ids, max_bytes, fetched)
         min_bytes = min(request.min_bytes, max_bytes)
         if (
-            harvest.byte_count >= min_bytes
-            or harvest.has_error
+            fetched.byte_count >= min_bytes
+            or fetched.has_error
             or request.max_wait_ms <= 0
-            or not harvest.logs
+            or not fetched.logs
             or handler.waiting.is_closed
         ):
-            yield from self._finish(harvest)
+            yield from self._finish(fetched)
         else:
-            yield from self._wait(harvest, min_bytes - harvest.byte_count)
+            yield from self._wait(fetched, min_bytes - fetched.byte_count)
 
     def _refuse(self, code: ErrorCode) -> Steps:
         self._handler.metrics.count_error(1, code)
@@ -220,8 +225,8 @@ class PendingFetch(Answer):
     def _is_incremental(self) -> bool:
         return self._session is not None and self._request.session_epoch > INITIAL_EPOCH
 
-    def _finish(self, harvest: Harvest) -> Steps:
-        found, session = harvest.found, self._session
+    def _finish(self, fetched: FetchedPartitions) -> Steps:
+        found, session = fetched.partitions, self._session
         session_id = 0
         if session is not None:
             session_id = session.session_id
@@ -237,7 +242,7 @@ class PendingFetch(Answer):
                 if not left:
                     left = STEP_PARTITIONS
                     yield None
-        self._handler.metrics.fetched_bytes.value += harvest.byte_count
+        self._handler.metrics.fetched_bytes.value += fetched.byte_count
         is_committed = self._request.isolation_level == READ_COMMITTED
         self.pieces = yield from encode(
             self._header, 0, session_id, found, is_committed=is_committed
@@ -252,7 +257,7 @@ class PendingFetch(Answer):
 
     # --- waiting
 
-    def _wait(self, harvest: Harvest, missing_bytes: int) -> Steps:
+    def _wait(self, fetched: FetchedPartitions, missing_bytes: int) -> Steps:
         handler = self._handler
         wait_ms = self._request.max_wait_ms
         self._missing_bytes = missing_bytes
@@ -265,8 +270,8 @@ class PendingFetch(Answer):
             self._sees_all = True
         else:
             if self._is_incremental:
-                self._kept = yield from _news(harvest.found)
-            logs = self._logs = harvest.logs
+                self._kept = yield from _news(fetched.partitions)
+            logs = self._logs = fetched.logs
             if len(logs) <= STEP_PARTITIONS:
                 handler.waiting.add(self, logs)
             else:
@@ -322,19 +327,19 @@ class PendingFetch(Answer):
         else:
             yield None  # not inside the append that woke it, and perhaps others like it
             yield from self._in_pieces(waiting.remove)
-        harvest = Harvest()
+        fetched = FetchedPartitions()
         watched = self._watched
         if self._kept is not None and not self._sees_all:
             # The rest was looked at, and has not grown since.
             grown = {id(self._logs[log].watched) for log in self._grown}
             for one in self._kept:
                 if id(one.watched) not in grown:
-                    harvest.add(one)
+                    fetched.add(one)
             watched = [self._logs[log].watched for log in self._grown]
         self._logs = _NO_LOGS
         max_bytes = min(self._request.max_bytes, self._handler.max_bytes)
-        yield from self._handler.reader.read(watched, self._has_ids, max_bytes, harvest)
-        yield from self._finish(harvest)
+        yield from self._handler.reader.read(watched, self._has_ids, max_bytes, fetched)
+        yield from self._finish(fetched)
 
     def cancel(self) -> None:
         """The client is gone: wait no longer."""
@@ -346,7 +351,7 @@ class PendingFetch(Answer):
             self._handler.waiting.remove(self, self._logs)
 
 
-def _has_grown(log: PartitionLog, found: Found) -> bool:
+def _has_grown(log: PartitionLog, found: FetchedPartition) -> bool:
     return log.log_end_offset != found.head.high_watermark
 
 
@@ -363,8 +368,8 @@ def _watched_of(request: FetchRequest) -> Generator[None, None, list[Watched]]:
     return watched
 
 
-def _news(found: list[Found]) -> Generator[None, None, list[Found]]:
-    news: list[Found] = []
+def _news(found: list[FetchedPartition]) -> Generator[None, None, list[FetchedPartition]]:
+    news: list[FetchedPartition] = []
     for start in range(0, len(found), STEP_PARTITIONS):
         if start:
             yield

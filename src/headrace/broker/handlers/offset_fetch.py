@@ -27,7 +27,7 @@ _IDS_SINCE = 10
 _NO_OFFSET = -1
 
 
-class FetchedPartition(NamedTuple):
+class FetchedOffset(NamedTuple):
     """One offset; -1 where the group has committed none."""
 
     partition_index: int
@@ -42,7 +42,7 @@ class FetchedTopic(NamedTuple):
 
     name: str
     topic_id: UUID | None
-    partitions: tuple[FetchedPartition, ...]
+    partitions: tuple[FetchedOffset, ...]
 
 
 class FetchedGroup(NamedTuple):
@@ -151,10 +151,10 @@ def _by_id(broker: Broker, topic_id: UUID | None) -> Topic | None:
 
 def _partition(
     index: int, commit: OffsetCommit | None, error_code: ErrorCode = ErrorCode.none
-) -> FetchedPartition:
+) -> FetchedOffset:
     if commit is None:
-        return FetchedPartition(index, error_code=error_code)
-    return FetchedPartition(
+        return FetchedOffset(index, error_code=error_code)
+    return FetchedOffset(
         index, i64(commit.offset), i32(commit.leader_epoch), commit.metadata, ErrorCode.none
     )
 
@@ -163,5 +163,5 @@ def _refused(asked: Any, error_code: ErrorCode) -> FetchedTopic:
     return FetchedTopic(
         getattr(asked, "name", ""),
         getattr(asked, "topic_id", None),
-        tuple(FetchedPartition(index, error_code=error_code) for index in asked.partition_indexes),
+        tuple(FetchedOffset(index, error_code=error_code) for index in asked.partition_indexes),
     )

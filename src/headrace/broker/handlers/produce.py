@@ -21,8 +21,8 @@ from headrace.broker.produce_answers import (
     ACKS_ALL,
     ACKS_LEADER,
     ACKS_NONE,
-    Entry,
     PendingProduce,
+    ProduceEntry,
     ProducePart,
     ShapedProduce,
 )
@@ -197,18 +197,18 @@ class ProduceHandler:
                 one.error = error
         return one
 
-    def _entry(self, one: _Checked, block: Block, now_ms: int) -> Entry:
+    def _entry(self, one: _Checked, block: Block, now_ms: int) -> ProduceEntry:
         """Stage one partition's batch, if it may be."""
         error, log = one.error, one.log
         if error is None and log is not None and one.header is not None:
             try:
                 result = self._stage(log, one.batch, one.header, block, now_ms)
-                return Entry(one.partition, log, result, None)
+                return ProduceEntry(one.partition, log, result, None)
             except HeadraceError as refusal:
                 error = refusal
         if error is None:
-            return Entry(one.partition, None, None, None, one.code)
-        return Entry(one.partition, log, None, self._refused(error))
+            return ProduceEntry(one.partition, None, None, None, one.code)
+        return ProduceEntry(one.partition, log, None, self._refused(error))
 
     # --- requests that take long: the connection is held, others are served in between
 
@@ -242,7 +242,7 @@ class ProduceHandler:
         part = ProducePart()
         try:
             for topic, spans in topics:
-                entries: list[Entry] = []
+                entries: list[ProduceEntry] = []
                 pending.topics.append((topic, entries))
                 for span in spans:
                     one = self._find_log(acks, version, topic, span, block.view)

@@ -25,11 +25,11 @@ from headrace.coordinators.groups.messages import (
     ConsumerHeartbeatRequest,
     DescribedConsumerGroup,
     DescribedGroup,
+    GroupOutcome,
     JoinRequest,
     LeaveResult,
     LeavingMember,
     OffsetCommitter,
-    Outcome,
     SyncRequest,
     Ticket,
 )
@@ -120,7 +120,7 @@ class GroupCoordinator:
         self.registry.put(fresh)
         decision = self._classic(fresh, None, outcome)
 
-        def on_failed(now_ms: int) -> Outcome:
+        def on_failed(now_ms: int) -> GroupOutcome:
             if group is None:
                 self.registry.remove(group_id)
             else:
@@ -396,8 +396,10 @@ class GroupCoordinator:
             on_written=lambda: self.registry.apply_all(records, now_ms),
         )
 
-    def _classic(self, group: ClassicGroup, reply: _Reply, outcome: Outcome) -> Decision[_Reply]:
-        def on_failed(now_ms: int) -> Outcome:
+    def _classic(
+        self, group: ClassicGroup, reply: _Reply, outcome: GroupOutcome
+    ) -> Decision[_Reply]:
+        def on_failed(now_ms: int) -> GroupOutcome:
             undone = group.write_failed(now_ms)
             self.registry.note(group)
             return undone
@@ -408,7 +410,7 @@ class GroupCoordinator:
         )
 
     def _sourced(
-        self, group: ConsumerGroup, reply: _Reply, outcome: Outcome, now_ms: int
+        self, group: ConsumerGroup, reply: _Reply, outcome: GroupOutcome, now_ms: int
     ) -> Decision[_Reply]:
         decision = Decision(group.group_id, reply, outcome.records, outcome.answers)
 
@@ -444,7 +446,7 @@ class GroupCoordinator:
         self,
         group: ConsumerGroup,
         reply: _Reply,
-        outcome: Outcome,
+        outcome: GroupOutcome,
         records: Sequence[GroupRecord],
         replaced: ClassicGroup | None,
     ) -> Decision[_Reply]:

@@ -7,7 +7,7 @@ says anew. That is what keeps a heartbeat free of any of this.
 import heapq
 
 
-class Deadlines:
+class GroupDeadlines:
     """One deadline for each group at most."""
 
     def __init__(self) -> None:

@@ -1,7 +1,7 @@
 """What groups are asked and what they answer, free of the wire.
 
 Requests that wait for others (a join, a sync) carry a ticket: any object of the caller's
-choice, given back with the answer when it comes. `Outcome` is what every step returns: records
+choice, given back with the answer when it comes. `GroupOutcome` is what every step returns: records
 to write before anyone is answered, and the answers, each with its ticket.
 """
 
@@ -221,7 +221,7 @@ class TopicsView(Protocol):
 
 
 @dataclass(slots=True)
-class Outcome:
+class GroupOutcome:
     """What a step wants done, in this order: write `records`, then give `answers`."""
 
     records: list[GroupRecord] = field(default_factory=list)

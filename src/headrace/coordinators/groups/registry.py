@@ -12,9 +12,9 @@ from headrace.coordinators.groups.classic.group import ClassicGroup
 from headrace.coordinators.groups.classic.limits import ClassicLimits
 from headrace.coordinators.groups.consumer.group import ConsumerGroup
 from headrace.coordinators.groups.consumer.limits import ConsumerLimits
-from headrace.coordinators.groups.deadlines import Deadlines
+from headrace.coordinators.groups.deadlines import GroupDeadlines
 from headrace.coordinators.groups.messages import TopicsView
-from headrace.coordinators.groups.offsets import GroupOffsets
+from headrace.coordinators.groups.offsets import CommittedOffsets
 from headrace.coordinators.groups.records import (
     GroupMetadata,
     GroupRecord,
@@ -40,10 +40,10 @@ class GroupRegistry:
 
     def __init__(self, environment: GroupEnvironment) -> None:
         self.environment = environment
-        self.offsets = GroupOffsets()
+        self.offsets = CommittedOffsets()
         self._groups: dict[str, Group] = {}
         self.by_id: Mapping[str, Group] = self._groups
-        self._deadlines = Deadlines()
+        self._deadlines = GroupDeadlines()
 
     def groups(self) -> list[Group]:
         """All groups; a list of the caller's own."""

@@ -19,7 +19,7 @@ from headrace.coordinators.groups.consumer_protocol import (
     encode_assignment,
     encode_subscription,
 )
-from headrace.coordinators.groups.messages import LeavingMember, Outcome
+from headrace.coordinators.groups.messages import GroupOutcome, LeavingMember
 from headrace.coordinators.groups.records import ClassicMember, GroupMetadata, Tombstone
 from headrace.errors import GroupNotFoundError, RebalanceInProgressError
 
@@ -59,7 +59,7 @@ def raise_up(bench: Bench, classic: ClassicGroup) -> Upgrade:
     return up
 
 
-def leave(bench: Bench, member_id: str) -> Outcome:
+def leave(bench: Bench, member_id: str) -> GroupOutcome:
     bench.writes_fail = True  # a downgrade is not applied: the group is replaced
     _, outcome = bench.leave(LeavingMember(member_id))
     bench.writes_fail = False

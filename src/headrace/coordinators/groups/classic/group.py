@@ -1,6 +1,6 @@
 """A classic consumer group: a state machine without clock, disk or network.
 
-Invariant: records in an `Outcome` describe the group as it is after the step; they are to be
+Invariant: records in an `GroupOutcome` describe the group as it is after the step; they are to be
 written before the answers of the same outcome are given. Every parked ticket is answered once.
 """
 
@@ -21,11 +21,11 @@ from headrace.coordinators.groups.classic.states import (
 from headrace.coordinators.groups.messages import (
     CONSUMER_PROTOCOL_TYPE,
     DescribedGroup,
+    GroupOutcome,
     JoinRequest,
     LeaveResult,
     LeavingMember,
     ListedGroup,
-    Outcome,
     SyncRequest,
     Ticket,
 )
@@ -137,7 +137,7 @@ class ClassicGroup:
         """When `tick` wants to be called next. May be early, is never late."""
         return self._rebalance.next_deadline_ms
 
-    def join(self, request: JoinRequest, ticket: Ticket, now_ms: int) -> Outcome:
+    def join(self, request: JoinRequest, ticket: Ticket, now_ms: int) -> GroupOutcome:
         """Take part in the next generation. Refusals are answers, too: this never raises."""
         join = Join(self._rebalance, request, ticket, now_ms)
         join.run(self._make_member_id)
@@ -148,7 +148,7 @@ class ClassicGroup:
             self._is_written = True
         return join.outcome
 
-    def sync(self, request: SyncRequest, ticket: Ticket, now_ms: int) -> Outcome:
+    def sync(self, request: SyncRequest, ticket: Ticket, now_ms: int) -> GroupOutcome:
         """Ask for the assignment; the leader brings it. Refusals are answers, too."""
         self._undo = None
         return self._rebalance.sync(request, ticket, now_ms)
@@ -174,13 +174,13 @@ class ClassicGroup:
 
     def leave(
         self, members: Sequence[LeavingMember], now_ms: int
-    ) -> tuple[list[LeaveResult], Outcome]:
+    ) -> tuple[list[LeaveResult], GroupOutcome]:
         """Let go of members, of expected ones, and of instances that an administrator names.
 
         One rebalance for all of them.
         """
         self._undo = None
-        rebalance, outcome = self._rebalance, Outcome()
+        rebalance, outcome = self._rebalance, GroupOutcome()
         if rebalance.state == DEAD:
             raise CoordinatorNotAvailableError("the group is no more")
         results = [
@@ -191,7 +191,7 @@ class ClassicGroup:
             rebalance.proceed(now_ms, outcome)
         return results, outcome
 
-    def _let_go(self, leaving: LeavingMember, outcome: Outcome) -> GroupError | None:
+    def _let_go(self, leaving: LeavingMember, outcome: GroupOutcome) -> GroupError | None:
         members = self._members
         member_id, instance_id = leaving.member_id, leaving.group_instance_id
         if not member_id and instance_id is not None:
@@ -274,25 +274,25 @@ class ClassicGroup:
         """The group as it would be written down now."""
         return self._rebalance.record()
 
-    def tick(self, now_ms: int) -> Outcome:
+    def tick(self, now_ms: int) -> GroupOutcome:
         """Do what is due: end sessions and waits."""
         self._undo = None
         return self._rebalance.expire(now_ms)
 
-    def rebalance(self, now_ms: int) -> Outcome:
+    def rebalance(self, now_ms: int) -> GroupOutcome:
         """Have everyone join again, for a reason from outside the group."""
-        outcome = Outcome()
+        outcome = GroupOutcome()
         if self.state in (STABLE, COMPLETING_REBALANCE):
             self._rebalance.prepare(now_ms, outcome)
         return outcome
 
-    def write_failed(self, now_ms: int) -> Outcome:
+    def write_failed(self, now_ms: int) -> GroupOutcome:
         """The records of the last outcome were not written, and its answers not given.
 
         A static member's new id is taken back; an assignment is void, and everyone joins again;
         an empty group stays empty: should it come back from disk with members, they expire.
         """
-        outcome, rebalance = Outcome(), self._rebalance
+        outcome, rebalance = GroupOutcome(), self._rebalance
         undo, self._undo = self._undo, None
         if undo is not None:
             take_back(rebalance, undo, now_ms)
@@ -302,6 +302,6 @@ class ClassicGroup:
             rebalance.prepare(now_ms, outcome)
         return outcome
 
-    def die(self, error: GroupError) -> Outcome:
+    def die(self, error: GroupError) -> GroupOutcome:
         """The group ends here: whoever waits is told `error`, whoever comes may try elsewhere."""
         return self._rebalance.end(error)

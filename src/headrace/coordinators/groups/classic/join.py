@@ -22,7 +22,7 @@ from headrace.coordinators.groups.classic.states import (
     PREPARING_REBALANCE,
     STABLE,
 )
-from headrace.coordinators.groups.messages import JoinReply, JoinRequest, Outcome, Ticket
+from headrace.coordinators.groups.messages import GroupOutcome, JoinReply, JoinRequest, Ticket
 from headrace.errors import (
     CoordinatorNotAvailableError,
     FencedInstanceError,
@@ -51,7 +51,7 @@ class Join:
     def __init__(
         self, rebalance: Rebalance, request: JoinRequest, ticket: Ticket, now_ms: int
     ) -> None:
-        self.outcome = Outcome()
+        self.outcome = GroupOutcome()
         self.undo: Undo | None = None  # if the record cannot be written
         self._rebalance = rebalance
         self._members = rebalance.members

@@ -24,8 +24,8 @@ from headrace.coordinators.groups.classic.states import (
 from headrace.coordinators.groups.consumer_protocol import decode_topics
 from headrace.coordinators.groups.messages import (
     CONSUMER_PROTOCOL_TYPE,
+    GroupOutcome,
     JoinReply,
-    Outcome,
     SyncReply,
     SyncRequest,
     Ticket,
@@ -88,7 +88,7 @@ class Rebalance:
         self._move_to(STABLE if record.members else EMPTY, record.state_timestamp_ms)
         if len(record.members) > self.limits.max_size:
             # The limit was lowered: everyone may commit and come again, up to the new size.
-            self.prepare(now_ms, Outcome())
+            self.prepare(now_ms, GroupOutcome())
 
     # --- members
 
@@ -112,7 +112,7 @@ class Rebalance:
         self._watch(deadline_ms)
 
     def add(
-        self, member: Member, protocol_type: str, ticket: Ticket, now_ms: int, outcome: Outcome
+        self, member: Member, protocol_type: str, ticket: Ticket, now_ms: int, outcome: GroupOutcome
     ) -> None:
         """Take a newcomer in; its join waits for the end of the rebalance."""
         member.is_new = True
@@ -129,20 +129,22 @@ class Rebalance:
             self._missing_syncs.add(member_id)
         self.members.rename(member, member_id)
 
-    def remove(self, member: Member, outcome: Outcome) -> None:
+    def remove(self, member: Member, outcome: GroupOutcome) -> None:
         """Let go of a member. What it has parked is answered so that it would join anew."""
         self.turn_away(member, outcome, UnknownMemberError("the member was removed"), "")
         self.members.remove(member.member_id)
         self._missing_syncs.discard(member.member_id)
 
-    def turn_away(self, member: Member, outcome: Outcome, error: GroupError, name: str) -> None:
+    def turn_away(
+        self, member: Member, outcome: GroupOutcome, error: GroupError, name: str
+    ) -> None:
         """Answer whatever the member has parked with an error; `name` is the id in the answer."""
         self._answer_join(member, JoinReply(error, name), outcome)
         self._answer_sync(member, SyncReply(error), outcome)
 
     # --- from one generation to the next
 
-    def prepare(self, now_ms: int, outcome: Outcome) -> None:
+    def prepare(self, now_ms: int, outcome: GroupOutcome) -> None:
         """Ask everyone to join again."""
         if self.state == COMPLETING_REBALANCE:
             self.void_assignment(RebalanceInProgressError("a member came or went"), now_ms, outcome)
@@ -157,14 +159,14 @@ class Rebalance:
         else:
             self._wait_for_joins(now_ms)
 
-    def proceed(self, now_ms: int, outcome: Outcome) -> None:
+    def proceed(self, now_ms: int, outcome: GroupOutcome) -> None:
         """Someone came or went: begin a rebalance, or end the one that waited only for this."""
         if self.state != PREPARING_REBALANCE:
             self.prepare(now_ms, outcome)
         elif self.members.have_all_joined and self._delay_left_ms is None:
             self._complete(now_ms, outcome)
 
-    def _complete(self, now_ms: int, outcome: Outcome) -> None:
+    def _complete(self, now_ms: int, outcome: GroupOutcome) -> None:
         """Begin the next generation with those who joined.
 
         Static members that did not join stay: their session decides (KIP-345).
@@ -194,7 +196,7 @@ class Rebalance:
         self._sync_deadline_ms = now_ms + self._timeout_ms
         self._watch(self._sync_deadline_ms)
 
-    def park_join(self, member: Member, ticket: Ticket, outcome: Outcome) -> None:
+    def park_join(self, member: Member, ticket: Ticket, outcome: GroupOutcome) -> None:
         """Keep a join for the end of the rebalance. A client that asks twice gets the last one."""
         superseded = self.members.park_join(member, ticket)
         if superseded is not None:
@@ -203,9 +205,9 @@ class Rebalance:
 
     # --- the assignment of this generation
 
-    def sync(self, request: SyncRequest, ticket: Ticket, now_ms: int) -> Outcome:
+    def sync(self, request: SyncRequest, ticket: Ticket, now_ms: int) -> GroupOutcome:
         """Ask for the assignment: who asks before the leader waits, who asks later is answered."""
-        outcome = Outcome()
+        outcome = GroupOutcome()
         try:
             member = self._check_sync(request)
         except GroupError as error:
@@ -235,7 +237,7 @@ class Rebalance:
             raise RebalanceInProgressError("join again")
         return member
 
-    def _assign(self, assignments: dict[str, bytes], now_ms: int, outcome: Outcome) -> None:
+    def _assign(self, assignments: dict[str, bytes], now_ms: int, outcome: GroupOutcome) -> None:
         """The leader has spoken: write it down, then tell everyone who asked."""
         for member in self.members:
             member.assignment = assignments.get(member.member_id, b"")
@@ -246,7 +248,7 @@ class Rebalance:
                 self.expect_heartbeat(member, member.session_timeout_ms, now_ms)
         self._move_to(STABLE, now_ms)
 
-    def void_assignment(self, error: GroupError, now_ms: int, outcome: Outcome) -> None:
+    def void_assignment(self, error: GroupError, now_ms: int, outcome: GroupOutcome) -> None:
         """Nobody has anything of this generation."""
         for member in self.members:
             member.assignment = b""
@@ -255,14 +257,14 @@ class Rebalance:
 
     # --- time
 
-    def expire(self, now_ms: int) -> Outcome:
+    def expire(self, now_ms: int) -> GroupOutcome:
         """End every session and every wait that is over, then find the next deadline.
 
         Kept simple rather than quick: it looks at every member, but only when a deadline may have
         come. Heartbeats move a member's deadline and touch nothing else, so many calls find
         nothing to do.
         """
-        outcome = Outcome()
+        outcome = GroupOutcome()
         if self.state == DEAD:
             return outcome
         self._expire_expected(now_ms, outcome)
@@ -273,14 +275,14 @@ class Rebalance:
         self.next_deadline_ms = self._earliest_deadline_ms()
         return outcome
 
-    def _expire_expected(self, now_ms: int, outcome: Outcome) -> None:
+    def _expire_expected(self, now_ms: int, outcome: GroupOutcome) -> None:
         """Members that were sent back for their id and did not come."""
         pending = self.members.pending
         for member_id in [m for m, deadline_ms in pending.items() if deadline_ms <= now_ms]:
             del pending[member_id]
             self._complete_if_all_joined(now_ms, outcome)
 
-    def _expire_sessions(self, now_ms: int, outcome: Outcome) -> None:
+    def _expire_sessions(self, now_ms: int, outcome: GroupOutcome) -> None:
         late = [m for m in self.members if m.deadline_ms <= now_ms and m.can_expire]
         for member in late:
             self.remove(member, outcome)
@@ -291,7 +293,7 @@ class Rebalance:
         else:
             self._complete_if_all_joined(now_ms, outcome)
 
-    def _expire_syncs(self, now_ms: int, outcome: Outcome) -> None:
+    def _expire_syncs(self, now_ms: int, outcome: GroupOutcome) -> None:
         """Members that joined this generation but did not ask for their part of it."""
         if not _is_over(self._sync_deadline_ms, now_ms):
             return
@@ -302,11 +304,11 @@ class Rebalance:
         if late:
             self.prepare(now_ms, outcome)
 
-    def _complete_if_all_joined(self, now_ms: int, outcome: Outcome) -> None:
+    def _complete_if_all_joined(self, now_ms: int, outcome: GroupOutcome) -> None:
         if self.state == PREPARING_REBALANCE and self.members.have_all_joined:
             self._complete(now_ms, outcome)
 
-    def _end_wait_for_joins(self, now_ms: int, outcome: Outcome) -> None:
+    def _end_wait_for_joins(self, now_ms: int, outcome: GroupOutcome) -> None:
         """The time to join is over, unless it was the first delay and others came meanwhile."""
         if self._delay_left_ms and self._has_grown:
             self._has_grown = False
@@ -332,9 +334,9 @@ class Rebalance:
         if self.next_deadline_ms is None or deadline_ms < self.next_deadline_ms:
             self.next_deadline_ms = deadline_ms
 
-    def end(self, error: GroupError) -> Outcome:
+    def end(self, error: GroupError) -> GroupOutcome:
         """The group is no more: whoever waits is told `error`."""
-        outcome = Outcome()
+        outcome = GroupOutcome()
         for member in self.members:
             self.turn_away(member, outcome, error, member.member_id)
         self.state = DEAD
@@ -388,7 +390,7 @@ class Rebalance:
         self.state = state
         self.state_timestamp_ms = now_ms
 
-    def _hold_back(self, now_ms: int, outcome: Outcome) -> None:
+    def _hold_back(self, now_ms: int, outcome: GroupOutcome) -> None:
         delay_ms = self.limits.initial_rebalance_delay_ms
         if delay_ms == 0:
             self._complete(now_ms, outcome)
@@ -409,11 +411,11 @@ class Rebalance:
         self._join_deadline_ms = deadline_ms
         self._watch(deadline_ms)
 
-    def _answer_join(self, member: Member, reply: JoinReply, outcome: Outcome) -> None:
+    def _answer_join(self, member: Member, reply: JoinReply, outcome: GroupOutcome) -> None:
         if (ticket := self.members.take_join(member)) is not None:
             outcome.answers.append((ticket, reply))
 
-    def _answer_sync(self, member: Member, reply: SyncReply, outcome: Outcome) -> bool:
+    def _answer_sync(self, member: Member, reply: SyncReply, outcome: GroupOutcome) -> bool:
         ticket, member.sync_ticket = member.sync_ticket, None
         if ticket is None:
             return False

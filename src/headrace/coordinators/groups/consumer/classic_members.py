@@ -15,7 +15,7 @@ from headrace.coordinators.groups.consumer.downgrade import (
 )
 from headrace.coordinators.groups.consumer.fencing import fence
 from headrace.coordinators.groups.consumer.membership import (
-    Found,
+    FoundMember,
     joining_member,
     known_member,
     known_static_member,
@@ -30,11 +30,11 @@ from headrace.coordinators.groups.consumer.state import (
 from headrace.coordinators.groups.consumer_protocol import Subscription, decode_subscription
 from headrace.coordinators.groups.messages import (
     CONSUMER_PROTOCOL_TYPE,
+    GroupOutcome,
     JoinReply,
     JoinRequest,
     LeaveResult,
     LeavingMember,
-    Outcome,
     SyncReply,
     SyncRequest,
     Ticket,
@@ -66,24 +66,24 @@ class ClassicMembers:
 
     def join(
         self, request: JoinRequest, ticket: Ticket, topics: TopicsView, now_ms: int
-    ) -> Outcome:
+    ) -> GroupOutcome:
         """Answer a JoinGroup, refusals too."""
         try:
             outcome, reply = self._join(request, topics, now_ms)
         except GroupError as error:
-            outcome, reply = Outcome(), JoinReply(error)
+            outcome, reply = GroupOutcome(), JoinReply(error)
         outcome.answers.append((ticket, reply))
         return outcome
 
     def sync(
         self, request: SyncRequest, ticket: Ticket, topics: TopicsView, now_ms: int
-    ) -> Outcome:
+    ) -> GroupOutcome:
         """Answer a SyncGroup, refusals too."""
         try:
             reply = self._sync(request, topics, now_ms)
         except GroupError as error:
             reply = SyncReply(error)
-        return Outcome(answers=[(ticket, reply)])
+        return GroupOutcome(answers=[(ticket, reply)])
 
     def heartbeat(
         self, member_id: str, group_instance_id: str | None, generation_id: int, now_ms: int
@@ -106,7 +106,7 @@ class ClassicMembers:
 
     def leave(
         self, members: Sequence[LeavingMember], topics: TopicsView, now_ms: int
-    ) -> tuple[list[LeaveResult], Outcome]:
+    ) -> tuple[list[LeaveResult], GroupOutcome]:
         """Answer a LeaveGroup."""
         core = self._core
         results: list[LeaveResult] = []
@@ -125,7 +125,7 @@ class ClassicMembers:
 
     def _join(
         self, request: JoinRequest, topics: TopicsView, now_ms: int
-    ) -> tuple[Outcome, JoinReply]:
+    ) -> tuple[GroupOutcome, JoinReply]:
         core = self._core
         state, limits = core.state, core.limits_for()
         if limits.migration_policy.lower() == "disabled":
@@ -140,13 +140,13 @@ class ClassicMembers:
         instance_id = request.group_instance_id
         if is_new and request.must_know_its_id and instance_id is None:
             error = MemberIdRequiredError("The group member needs to have a valid member id.")
-            return Outcome(), JoinReply(error, member_id)
+            return GroupOutcome(), JoinReply(error, member_id)
 
         if instance_id is None or is_new:
             found = joining_member(state, member_id, instance_id, is_classic=True)
         else:
             member = known_static_member(state, member_id, instance_id)
-            found = Found(member, state.current_of(member_id))
+            found = FoundMember(member, state.current_of(member_id))
         replaced = state.static_member(instance_id)
         is_downgrade = replaced is not None and must_downgrade_for(state, limits, replaced)
         subscription = _subscription(request)
@@ -157,7 +157,7 @@ class ClassicMembers:
         step.update_member(found.member, updated, look_at_topics=core.must_look_at(topics))
         owned = _to_ids(subscription, topics)
         current = found.current
-        outcome: Outcome
+        outcome: GroupOutcome
         if is_downgrade and replaced is not None:
             is_stale = step.epoch > state.assignment_epoch
             if not is_stale:
@@ -168,13 +168,13 @@ class ClassicMembers:
                 topics,
                 now_ms,
                 without=(replaced.member_id,),
-                joining=Found(updated, current),
+                joining=FoundMember(updated, current),
                 needs_rebalance=is_stale,
             )
         else:
             current = step.reconcile(updated, current, step.assign(updated), owned)
             core.looked_at(topics, step.epoch)
-            outcome = Outcome(step.records)
+            outcome = GroupOutcome(step.records)
             core.deadlines.session(member_id, now_ms + request.session_timeout_ms)
             core.deadlines.joined(member_id, now_ms + request.rebalance_timeout_ms)
         return outcome, JoinReply(

@@ -24,11 +24,11 @@ from headrace.coordinators.groups.messages import (
     ConsumerHeartbeatRequest,
     DescribedConsumer,
     DescribedConsumerGroup,
+    GroupOutcome,
     JoinRequest,
     LeaveResult,
     LeavingMember,
     ListedGroup,
-    Outcome,
     SyncRequest,
     Ticket,
     TopicsView,
@@ -74,7 +74,7 @@ class ConsumerGroup:
 
     def heartbeat(
         self, request: ConsumerHeartbeatRequest, topics: TopicsView, now_ms: int
-    ) -> tuple[ConsumerHeartbeatReply, Outcome]:
+    ) -> tuple[ConsumerHeartbeatReply, GroupOutcome]:
         """Answer a ConsumerGroupHeartbeat: a sign of life, a join or a leave."""
         return self._heartbeats.answer(request, topics, now_ms)
 
@@ -82,13 +82,13 @@ class ConsumerGroup:
 
     def join(
         self, request: JoinRequest, ticket: Ticket, topics: TopicsView, now_ms: int
-    ) -> Outcome:
+    ) -> GroupOutcome:
         """Answer a JoinGroup. It is never parked: the broker assigns, no one has to wait."""
         return self._classic.join(request, ticket, topics, now_ms)
 
     def sync(
         self, request: SyncRequest, ticket: Ticket, topics: TopicsView, now_ms: int
-    ) -> Outcome:
+    ) -> GroupOutcome:
         """Answer a SyncGroup."""
         return self._classic.sync(request, ticket, topics, now_ms)
 
@@ -100,7 +100,7 @@ class ConsumerGroup:
 
     def leave(
         self, members: Sequence[LeavingMember], topics: TopicsView, now_ms: int
-    ) -> tuple[list[LeaveResult], Outcome]:
+    ) -> tuple[list[LeaveResult], GroupOutcome]:
         """Answer a LeaveGroup. Administrators remove members of both protocols with it."""
         return self._classic.leave(members, topics, now_ms)
 
@@ -126,10 +126,10 @@ class ConsumerGroup:
         """When `tick` wants to be called: may be early, never late."""
         return self._core.deadlines.next_ms
 
-    def tick(self, topics: TopicsView, now_ms: int) -> Outcome:
+    def tick(self, topics: TopicsView, now_ms: int) -> GroupOutcome:
         """Fence members that were not heard of, or did not give up partitions, in time."""
         if not self._core.deadlines.is_due(now_ms):
-            return Outcome()
+            return GroupOutcome()
         revoking = {
             member_id: current.member_epoch
             for member_id, current in self._state.current.items()

@@ -17,7 +17,7 @@ class Waiter(Protocol):
         """`byte_count` more bytes can be read from `log`; None: look at all there is."""
 
 
-class Waiting:
+class WaitingFetches:
     """Waiters by log. Event-loop thread only."""
 
     __slots__ = ("_waiters", "is_closed", "places")
