@@ -72,6 +72,7 @@ class GroupCoordinator:
         self.topics = environment.topics
         self.registry = GroupRegistry(environment)
         self._groups = self.registry.by_id
+        self._deadlines = self.registry.deadlines
         self._unresolved: dict[str, ConsumerGroup] = {}
 
     # --- looking
@@ -354,7 +355,7 @@ class GroupCoordinator:
     @property
     def next_deadline_ms(self) -> int | None:
         """When `tick` wants to be called next; perhaps too early, never too late."""
-        return self.registry.next_deadline_ms
+        return self._deadlines.next_ms
 
     def tick(self, now_ms: int) -> list[Decision[None]]:
         """Let time pass in the groups that wait for it."""

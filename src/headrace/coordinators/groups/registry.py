@@ -5,6 +5,7 @@ same state. Classic groups make their records from their state, not the other wa
 load restores them.
 """
 
+import heapq
 from collections.abc import Callable, Iterable, Mapping
 from typing import NamedTuple
 
@@ -12,7 +13,6 @@ from headrace.coordinators.groups.classic.group import ClassicGroup
 from headrace.coordinators.groups.classic.limits import ClassicLimits
 from headrace.coordinators.groups.consumer.group import ConsumerGroup
 from headrace.coordinators.groups.consumer.limits import ConsumerLimits
-from headrace.coordinators.groups.deadlines import GroupDeadlines
 from headrace.coordinators.groups.messages import TopicsView
 from headrace.coordinators.groups.offsets import CommittedOffsets
 from headrace.coordinators.groups.records import (
@@ -35,6 +35,46 @@ class GroupEnvironment(NamedTuple):
     make_consumer_member_id: Callable[[str], str]
 
 
+class GroupDeadlines:
+    """When which group wants to be woken: one deadline for each at most.
+
+    A deadline that moves later is not moved here: the group is woken early, finds nothing to do
+    and says anew. That is what keeps a heartbeat free of any of this.
+    """
+
+    def __init__(self) -> None:
+        self._queue: list[tuple[int, str]] = []
+        self._by_group: dict[str, int] = {}
+
+    @property
+    def next_ms(self) -> int | None:
+        """When `due` may have something to return; perhaps too early, never too late."""
+        return self._queue[0][0] if self._queue else None
+
+    def note(self, group_id: str, deadline_ms: int | None) -> None:
+        """The group wants to be woken at this time, or earlier if it said so before."""
+        if deadline_ms is None:
+            return
+        noted = self._by_group.get(group_id)
+        if noted is None or deadline_ms < noted:
+            self._by_group[group_id] = deadline_ms
+            heapq.heappush(self._queue, (deadline_ms, group_id))
+
+    def forget(self, group_id: str) -> None:
+        """The group is gone."""
+        self._by_group.pop(group_id, None)
+
+    def due(self, now_ms: int) -> list[str]:
+        """The groups to wake now; each must `note` its next deadline again."""
+        groups = []
+        while self._queue and self._queue[0][0] <= now_ms:
+            deadline_ms, group_id = heapq.heappop(self._queue)
+            if self._by_group.get(group_id) == deadline_ms:
+                del self._by_group[group_id]
+                groups.append(group_id)
+        return groups
+
+
 class GroupRegistry:
     """All groups by id. Single-threaded."""
 
@@ -43,7 +83,7 @@ class GroupRegistry:
         self.offsets = CommittedOffsets()
         self._groups: dict[str, Group] = {}
         self.by_id: Mapping[str, Group] = self._groups
-        self._deadlines = GroupDeadlines()
+        self.deadlines = GroupDeadlines()
 
     def groups(self) -> list[Group]:
         """All groups; a list of the caller's own."""
@@ -77,22 +117,17 @@ class GroupRegistry:
     def remove(self, group_id: str) -> None:
         """Let the group go."""
         del self._groups[group_id]
-        self._deadlines.forget(group_id)
+        self.deadlines.forget(group_id)
 
     def note(self, group: Group, at_least_ms: int = 0) -> None:
         """See that the group is woken when it wants to be."""
         deadline_ms = group.next_deadline_ms
         if deadline_ms is not None:
-            self._deadlines.note(group.group_id, max(deadline_ms, at_least_ms))
-
-    @property
-    def next_deadline_ms(self) -> int | None:
-        """When `due` may have something to return; perhaps too early, never too late."""
-        return self._deadlines.next_ms
+            self.deadlines.note(group.group_id, max(deadline_ms, at_least_ms))
 
     def due(self, now_ms: int) -> list[Group]:
         """The groups to wake now; each is to be noted again."""
-        found = map(self._groups.get, self._deadlines.due(now_ms))
+        found = map(self._groups.get, self.deadlines.due(now_ms))
         return [group for group in found if group is not None]
 
     # --- what is written

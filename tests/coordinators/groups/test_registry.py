@@ -1,4 +1,4 @@
-from headrace.coordinators.groups.deadlines import GroupDeadlines
+from headrace.coordinators.groups.registry import GroupDeadlines
 
 
 def test_the_earliest_is_due_first() -> None:
