@@ -30,6 +30,9 @@ from headrace.settings.broker_settings import BrokerSettings
 NODE_ID = 5
 NOW_MS = 1_700_000_000_000
 
+# By a handler's module: the versions that the table says.
+VERSIONS = {api.module: api.versions for api in APIS.values()}
+
 Ask = Callable[..., Any]
 AskAll = Callable[..., list[Any]]
 Append = Callable[..., None]
