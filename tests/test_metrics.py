@@ -1,7 +1,8 @@
 import re
 from dataclasses import dataclass
+from pathlib import Path
 
-from headrace.metrics import Histogram, Metrics, Sample, partition_samples, resident_bytes
+from headrace.metrics import Histogram, Metrics, Sample, partition_samples, process_samples
 
 
 @dataclass
@@ -123,6 +124,18 @@ def test_no_family_is_announced_twice_nor_sampled_before_it_is_announced() -> No
     assert len(announced) == len(set(announced))
 
 
-def test_this_process_has_memory_and_a_missing_one_has_none() -> None:
-    assert resident_bytes() > 1_000_000
-    assert resident_bytes(2**22 + 1) == 0
+def test_this_process_shows_its_age_its_memory_and_its_files() -> None:
+    samples = {sample.name: sample.value for sample in process_samples()}
+
+    assert samples["headrace_uptime_seconds"] > 0
+    assert samples["process_resident_memory_bytes"] > 1_000_000
+    assert samples["process_open_fds"] >= 3
+
+
+def test_a_file_that_is_opened_is_seen_at_the_next_scrape(tmp_path: Path) -> None:
+    def open_files() -> float:
+        return {sample.name: sample.value for sample in process_samples()}["process_open_fds"]
+
+    before = open_files()
+    with (tmp_path / "one").open("w"):
+        assert open_files() == before + 1

@@ -4,12 +4,9 @@ Invariant: counting costs one attribute and one addition, never a lock or a
 look-up by name; whatever is dear is computed by a registered source at scrape time.
 """
 
-import os
-import sys
 import time
 from bisect import bisect_left
 from collections.abc import Callable, Iterable, Iterator, Mapping
-from pathlib import Path
 from typing import NamedTuple, Protocol
 
 _MAX_API_KEYS = 128  # Kafka 4.3.1 ends at 93; a longer list costs nothing
@@ -210,26 +207,18 @@ def render_samples(samples: Iterable[Sample]) -> str:
 
 
 def process_samples() -> Iterable[Sample]:
-    """Memory, files and age of this process; memory and files only where /proc exists."""
-    now = time.time()
-    help_text = "Seconds since this process loaded headrace."
-    yield Sample("headrace_uptime_seconds", help_text, now - _PROCESS_START_SECONDS)
-    rss_bytes = resident_bytes()
-    if rss_bytes:
-        name = "process_resident_memory_bytes"
-        yield Sample(name, "Resident memory size in bytes.", rss_bytes)
-    if sys.platform == "linux":
-        open_files = len(os.listdir("/proc/self/fd"))  # noqa: PTH208
-        yield Sample("process_open_fds", "Number of open file descriptors.", open_files)
+    """Age, memory and files of this process."""
+    import psutil  # at the first scrape: a broker's start does not wait for it
 
-
-def resident_bytes(pid: int | None = None) -> int:
-    """Resident memory of a process (this one by default); 0 where /proc does not tell."""
-    try:
-        fields = Path(f"/proc/{pid or 'self'}/statm").read_text().split()
-    except OSError:
-        return 0
-    return int(fields[1]) * os.sysconf("SC_PAGE_SIZE")
+    uptime_seconds = time.time() - _PROCESS_START_SECONDS
+    yield Sample(
+        "headrace_uptime_seconds", "Seconds since this process loaded headrace.", uptime_seconds
+    )
+    process = psutil.Process()
+    rss_bytes = process.memory_info().rss
+    yield Sample("process_resident_memory_bytes", "Resident memory size in bytes.", rss_bytes)
+    if psutil.POSIX:
+        yield Sample("process_open_fds", "Number of open file descriptors.", process.num_fds())
 
 
 def partition_samples(logs: Iterable[MeasuredLog]) -> Iterable[Sample]:

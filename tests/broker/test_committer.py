@@ -5,7 +5,7 @@ import pytest
 
 from headrace.broker.committer import Committer, Failures
 from headrace.broker.receive_buffer import Block
-from headrace.broker.waiting import Waiting
+from headrace.broker.waiting_fetches import WaitingFetches
 from headrace.errors import StorageWriteError
 from headrace.metrics import Metrics
 
@@ -47,8 +47,10 @@ def loop() -> asyncio.AbstractEventLoop:
     loop.close()
 
 
-def a_committer(loop: asyncio.AbstractEventLoop, waiting: Waiting | None = None) -> Committer:
-    return Committer(loop, lambda: 1000, waiting or Waiting(), Metrics())
+def a_committer(
+    loop: asyncio.AbstractEventLoop, waiting: WaitingFetches | None = None
+) -> Committer:
+    return Committer(loop, lambda: 1000, waiting or WaitingFetches(), Metrics())
 
 
 def end_turn(loop: asyncio.AbstractEventLoop) -> None:
@@ -85,7 +87,7 @@ def test_a_log_that_fails_is_named_and_the_others_are_committed(
 
 
 def test_readers_hear_of_committed_bytes_only(loop: asyncio.AbstractEventLoop) -> None:
-    waiting, reader = Waiting(), Reader()
+    waiting, reader = WaitingFetches(), Reader()
     error = StorageWriteError(Path("t-0"), OSError(28, "No space left on device"))
     full, fine = FakeLog(error), FakeLog()
     waiting.add(reader, [full, fine])

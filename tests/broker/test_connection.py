@@ -15,7 +15,7 @@ from tests.hardship.conftest import encode_frame
 
 from headrace.broker import connection as connection_module
 from headrace.broker import service as service_module
-from headrace.broker.connection import Connection
+from headrace.broker.connection import ClientConnection
 from headrace.broker.server import Server
 from headrace.log import checkpoints
 from headrace.log.files import OpenFile
@@ -65,8 +65,8 @@ class Stage:
         self.server = server
         self.service = server.service
 
-    def connect(self) -> tuple[Connection, FakeTransport]:
-        connection, transport = Connection(self.service), FakeTransport()
+    def connect(self) -> tuple[ClientConnection, FakeTransport]:
+        connection, transport = ClientConnection(self.service), FakeTransport()
         connection.connection_made(transport)  # type: ignore[arg-type]
         return connection, transport
 
@@ -83,7 +83,7 @@ class Stage:
         return found
 
 
-def receive(connection: Connection, data: bytes) -> None:
+def receive(connection: ClientConnection, data: bytes) -> None:
     """One read of the socket."""
     room = connection.get_buffer(-1)
     assert len(room) >= len(data)

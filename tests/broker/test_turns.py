@@ -4,9 +4,10 @@ from time import perf_counter
 
 import pytest
 import uvloop
+from tests.broker.turn_counter import turns_during
 
 from headrace.broker import turns
-from headrace.broker.turns import SLICE_SECONDS, Turn
+from headrace.broker.turns import SLICE_SECONDS, Turn, in_slices
 
 NewLoop = Callable[[], asyncio.AbstractEventLoop]
 
@@ -132,3 +133,18 @@ def test_a_cancelled_request_leaves_its_place_to_the_next(
 
     with asyncio.Runner(loop_factory=new_loop) as runner:
         runner.run(run())
+
+
+def test_all_items_come_in_order() -> None:
+    async def collect() -> list[int]:
+        return [item async for item in in_slices(range(100))]
+
+    assert asyncio.run(collect()) == list(range(100))
+
+
+def test_others_have_turns_in_between(monkeypatch: pytest.MonkeyPatch) -> None:
+    async def work() -> None:
+        async for _ in in_slices(range(50)):
+            pass
+
+    assert turns_during(work(), monkeypatch) >= 24

@@ -12,7 +12,7 @@ from pathlib import Path
 from uuid import UUID
 
 from headrace.broker.catalog import Catalog
-from headrace.broker.internal_topics import default_shape
+from headrace.broker.internal_topics import topic_defaults
 from headrace.broker.partition_limits import MAX_PARTITIONS_PER_TOPIC
 from headrace.broker.topic_names import INTERNAL_TOPICS
 from headrace.log.directory import LogDirectory
@@ -73,7 +73,7 @@ def _topic(name: str, ids: dict[int, UUID], data_dir: Path, settings: BrokerSett
         name=name,
         topic_id=ids[min(ids)],
         partition_count=max(ids) + 1,
-        configs=default_shape(name, settings.int).configs if is_internal else KEEP_EVERYTHING,
+        configs=topic_defaults(name, settings.int).configs if is_internal else KEEP_EVERYTHING,
         is_internal=is_internal,
         leader_epoch=max(_newest_epoch(directory) for directory in directories),
     )

@@ -1,13 +1,15 @@
 """Answers that wait for their turn: a connection sends them in the order of their requests."""
 
 import asyncio
+from typing import Protocol
 
 from headrace.log.partition_log import FileSlice
+from headrace.protocol.produce_shape import ProduceShapes
 
 Piece = bytes | FileSlice
 
 
-class Answer:
+class QueuedAnswer:
     """One answer's place in the queue. It is sent when it is ready and everything before it is."""
 
     __slots__ = ("is_ready", "pieces")
@@ -20,10 +22,10 @@ class Answer:
         """The client is gone: nobody waits for this any more."""
 
 
-class SlowAnswer(Answer):
+class SlowAnswer(QueuedAnswer):
     """One that a task is working at: the task ends with the connection.
 
-    Changes of metadata that have begun are carried through all the same (`changes.py`).
+    Changes of metadata that have begun are carried through all the same (`metadata_changes.py`).
     """
 
     __slots__ = ("task",)
@@ -36,3 +38,25 @@ class SlowAnswer(Answer):
         """The client is gone: nobody waits for this any more."""
         if self.task is not None:
             self.task.cancel()
+
+
+class Channel(Protocol):
+    """A client's connection, as those see it who answer its requests."""
+
+    peer: str
+    shapes: ProduceShapes
+
+    def reserve(self, answer: QueuedAnswer) -> None:
+        """Give `answer` its place behind all requests that came before."""
+
+    def complete(self, answer: QueuedAnswer) -> None:
+        """`answer` is ready; send what can be sent in order."""
+
+    def hold(self) -> None:
+        """Serve no further request, and read none, until `go_on`."""
+
+    def go_on(self) -> None:
+        """The request that held the connection is done."""
+
+    def close(self) -> None:
+        """Close at once; unanswered requests get no answer."""

@@ -49,8 +49,9 @@ _ERRNO_BY_CODE = {
 
 
 class Catalog:
-    """The catalog file. One thread at a time (once a broker runs, that of `Changes`); the data
-    directory's lock keeps others out.
+    """The catalog file. One thread at a time (once a broker runs, that of `MetadataChanges`).
+
+    The data directory's lock keeps others out.
 
     A write that the disk refuses raises StorageWriteError, leaves the file as it was, and the
     catalog stays usable.

@@ -13,7 +13,7 @@ from collections.abc import Callable
 from typing import Protocol
 
 from headrace.broker.receive_buffer import Block
-from headrace.broker.waiting import Waiting
+from headrace.broker.waiting_fetches import WaitingFetches
 from headrace.errors import StorageWriteError
 from headrace.log.partition_log import PartitionLog
 from headrace.metrics import Metrics
@@ -37,7 +37,7 @@ class Committer:
         self,
         loop: asyncio.AbstractEventLoop,
         now_ms: Callable[[], int],
-        waiting: Waiting,
+        waiting: WaitingFetches,
         metrics: Metrics,
         *,
         is_checking: bool = False,

@@ -6,14 +6,14 @@ change in the broker's line of changes.
 """
 
 from collections import Counter
-from collections.abc import Awaitable, Callable, Iterable, Mapping
+from collections.abc import Awaitable, Callable, Iterable, Mapping, Sequence
 from enum import IntEnum
-from typing import NamedTuple
+from typing import NamedTuple, Protocol, TypeVar
 
 from headrace.broker import loggers
 from headrace.broker.state import Broker
 from headrace.broker.topic_names import check_topic_name
-from headrace.errors import InvalidConfigError, RequestError, UnknownTopicError
+from headrace.errors import HeadraceError, InvalidConfigError, RequestError, UnknownTopicError
 from headrace.settings import catalogue, rules, security
 from headrace.settings.catalogue import ConfigType, Setting, find_broker_setting
 from headrace.settings.dynamic import DynamicConfigs
@@ -48,6 +48,36 @@ class Edit(NamedTuple):
 
 
 Overrides = dict[str, str]
+
+
+class ConfigResource(Protocol):
+    """What either request says first of a resource."""
+
+    @property
+    def resource_type(self) -> int: ...
+    @property
+    def resource_name(self) -> str: ...
+
+
+_Asked = TypeVar("_Asked", bound=ConfigResource)
+
+
+async def change_each(
+    resources: Sequence[_Asked], change: Callable[[_Asked], Awaitable[None]]
+) -> list[tuple[_Asked, HeadraceError | None]]:
+    """Change each resource on its own, none that is named twice; what became of each, in order."""
+    counts = Counter((each.resource_type, each.resource_name) for each in resources)
+    results: list[tuple[_Asked, HeadraceError | None]] = []
+    for each in resources:
+        try:
+            if counts[each.resource_type, each.resource_name] > 1:
+                raise RequestError("Each resource must appear at most once.")
+            await change(each)
+        except HeadraceError as error:
+            results.append((each, error))
+        else:
+            results.append((each, None))
+    return results
 
 
 async def replace_configs(
@@ -268,11 +298,6 @@ def _check_node_id(broker: Broker, name: str, message: str) -> None:
 def _replace(overrides: Overrides, new: Overrides) -> None:
     overrides.clear()
     overrides.update(new)
-
-
-def named_twice(resources: Iterable[tuple[int, str]]) -> set[tuple[int, str]]:
-    """Return the resources a request names more than once: none of these is changed."""
-    return {resource for resource, count in Counter(resources).items() if count > 1}
 
 
 def explain(error: Exception) -> str:

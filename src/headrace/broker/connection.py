@@ -9,19 +9,17 @@ no other request of it is served meanwhile, as Kafka mutes a channel.
 import asyncio
 import logging
 from collections import deque
-from typing import TYPE_CHECKING, Any
+from typing import Any
 
-from headrace.broker.answers import Answer, Piece
+from headrace.broker.answers import Piece, QueuedAnswer
 from headrace.broker.clock import Timer
 from headrace.broker.outbox import Outbox
 from headrace.broker.receive_buffer import ReceiveBuffer
+from headrace.broker.service import Service
 from headrace.errors import WireError
 from headrace.protocol.headers import read_request_header
 from headrace.protocol.primitives import INT32
 from headrace.protocol.produce_shape import ProduceShapes
-
-if TYPE_CHECKING:
-    from headrace.broker.service import Service
 
 _log = logging.getLogger(__name__)
 
@@ -38,7 +36,7 @@ _LOOK_AT_CLOCK_EVERY = 7
 STALLED_MS = 5_000
 
 
-class Connection(asyncio.BufferedProtocol):
+class ClientConnection(asyncio.BufferedProtocol):
     """Created by the server for each accepted socket. Event-loop thread only."""
 
     __slots__ = (
@@ -58,10 +56,10 @@ class Connection(asyncio.BufferedProtocol):
         "shapes",
     )  # fmt: skip
 
-    def __init__(self, service: "Service") -> None:
+    def __init__(self, service: Service) -> None:
         self._service = service
         self._buffer = ReceiveBuffer(service.budget)
-        self._answers: deque[Answer] = deque()
+        self._answers: deque[QueuedAnswer] = deque()
         self._outbox = Outbox(
             service.loop,
             service.metrics.bytes_out,
@@ -199,11 +197,11 @@ class Connection(asyncio.BufferedProtocol):
 
     # --- answers
 
-    def reserve(self, answer: Answer) -> None:
+    def reserve(self, answer: QueuedAnswer) -> None:
         """Give `answer` its place behind all requests that came before."""
         self._answers.append(answer)
 
-    def complete(self, answer: Answer) -> None:
+    def complete(self, answer: QueuedAnswer) -> None:
         """`answer` is ready; send what can be sent in order."""
         answer.is_ready = True
         answers = self._answers
@@ -222,7 +220,7 @@ class Connection(asyncio.BufferedProtocol):
     def send(self, *pieces: Piece) -> None:
         """Answer at once; keeps the order when earlier answers are still out."""
         if self._answers:
-            answer = Answer()
+            answer = QueuedAnswer()
             answer.pieces = pieces
             self.reserve(answer)
             self.complete(answer)

@@ -12,7 +12,7 @@ from functools import partial
 from pathlib import Path
 
 from headrace.broker.catalog import Catalog
-from headrace.broker.changes import Changes
+from headrace.broker.metadata_changes import MetadataChanges
 from headrace.broker.turns import Turn
 from headrace.errors import StorageError
 from headrace.log.directory import LogDirectory
@@ -25,7 +25,7 @@ _log = logging.getLogger(__name__)
 class Deletions:
     """Topics that are marked as deleted and not gone yet. Event-loop thread only."""
 
-    def __init__(self, catalog: Catalog, logs: LogDirectory, changes: Changes) -> None:
+    def __init__(self, catalog: Catalog, logs: LogDirectory, changes: MetadataChanges) -> None:
         self._catalog, self._logs, self._changes = catalog, logs, changes
         self._marked = {topic.name: topic for topic in catalog.topics(deleting=True)}
         self._removals: set[asyncio.Task[None]] = set()

@@ -1,4 +1,4 @@
-"""The one table of Kafka APIs that this broker serves; ApiVersions is derived from it.
+"""The one table of Kafka APIs and versions that this broker serves; ApiVersions comes from it.
 
 Handler modules are imported when the first request for them comes, so that a
 broker is ready before it has loaded message types nobody asked for.
@@ -6,6 +6,8 @@ broker is ready before it has loaded message types nobody asked for.
 
 from importlib import import_module
 from typing import Any, NamedTuple
+
+from headrace.protocol.versions import API_VERSIONS
 
 
 class Api(NamedTuple):
@@ -37,7 +39,6 @@ JOIN_GROUP = 11
 SYNC_GROUP = 14
 PRODUCE = 0
 FETCH = 1
-API_VERSIONS = 18
 
 # Versions are those Apache Kafka 4.3.1 advertises. Produce 0-2 are advertised,
 # as Kafka does, because old librdkafka otherwise turns compression off
@@ -58,7 +59,7 @@ APIS: dict[int, Api] = {
         Api(14, "SyncGroup", range(0, 6), "sync_group", sees_produced=False),
         Api(15, "DescribeGroups", range(0, 7), "describe_groups", sees_produced=False),
         Api(16, "ListGroups", range(0, 6), "list_groups", sees_produced=False),
-        Api(18, "ApiVersions", range(0, 5), "api_versions"),
+        Api(API_VERSIONS, "ApiVersions", range(0, 5), "api_versions"),
         Api(19, "CreateTopics", range(2, 8), "create_topics"),
         Api(20, "DeleteTopics", range(1, 7), "delete_topics"),
         Api(21, "DeleteRecords", range(0, 3), "delete_records"),

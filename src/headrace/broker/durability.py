@@ -26,7 +26,7 @@ _PASSING_PAUSE_SECONDS = 0.2
 Callback = Callable[[StorageWriteError | None], None]
 
 
-class _Job:
+class _SyncJob:
     __slots__ = ("callbacks", "error", "files", "log", "offset", "seconds")
 
     def __init__(
@@ -52,7 +52,7 @@ class DiskSync:
     def __init__(self, loop: asyncio.AbstractEventLoop, metrics: Metrics) -> None:
         self._loop = loop
         self._metrics = metrics
-        self._jobs: SimpleQueue[_Job | None] = SimpleQueue()
+        self._jobs: SimpleQueue[_SyncJob | None] = SimpleQueue()
         self._waiting: dict[PartitionLog, list[Callback]] = {}
         self._running: set[PartitionLog] = set()
         self._threads: list[threading.Thread] = []
@@ -91,7 +91,7 @@ class DiskSync:
             )
             self._threads.append(thread)
             thread.start()
-        self._jobs.put(_Job(log, files, offset, callbacks))
+        self._jobs.put(_SyncJob(log, files, offset, callbacks))
 
     def _work(self) -> None:
         while (job := self._jobs.get()) is not None:
@@ -108,7 +108,7 @@ class DiskSync:
             except RuntimeError:  # the loop was closed under a broker that was not drained
                 return
 
-    def _done(self, job: _Job) -> None:
+    def _done(self, job: _SyncJob) -> None:
         log = job.log
         self._metrics.sync_seconds.observe(job.seconds)
         if job.error is not None and job.error.errno in NO_DESCRIPTOR:

@@ -13,7 +13,7 @@ from headrace.protocol.headers import RequestHeader
 STEP_PARTITIONS = 256
 
 
-class Found(NamedTuple):
+class FetchedPartition(NamedTuple):
     """What one partition has to give."""
 
     watched: Watched
@@ -33,20 +33,20 @@ class Found(NamedTuple):
         )
 
 
-class Harvest:
+class FetchedPartitions:
     """What the partitions of a request have to give, as far as they were looked at."""
 
-    __slots__ = ("byte_count", "found", "has_error", "logs")
+    __slots__ = ("byte_count", "has_error", "logs", "partitions")
 
     def __init__(self) -> None:
-        self.found: list[Found] = []
-        self.logs: dict[PartitionLog, Found] = {}
+        self.partitions: list[FetchedPartition] = []
+        self.logs: dict[PartitionLog, FetchedPartition] = {}
         self.byte_count = 0
         self.has_error = False
 
-    def add(self, one: Found) -> None:
+    def add(self, one: FetchedPartition) -> None:
         """One more partition."""
-        self.found.append(one)
+        self.partitions.append(one)
         self.byte_count += one.byte_count
 
 
@@ -54,13 +54,13 @@ def encode(
     header: RequestHeader,
     error_code: int,
     session_id: int,
-    found: list[Found],
+    found: list[FetchedPartition],
     *,
     is_committed: bool = False,
 ) -> Generator[None, None, list[Piece]]:
     """The pieces of a whole response frame, in steps if the partitions are many."""
     layout = FetchLayout.of(header.api_version)
-    topics: list[tuple[bytes, list[Found]]] = []
+    topics: list[tuple[bytes, list[FetchedPartition]]] = []
     for one in found:
         if topics and topics[-1][0] == one.watched.topic:
             topics[-1][1].append(one)

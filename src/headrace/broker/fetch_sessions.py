@@ -8,6 +8,8 @@ from collections import OrderedDict
 from collections.abc import Generator
 from secrets import randbelow
 
+from kio.schema.errors import ErrorCode
+
 from headrace.protocol.fetch import FetchPartition, FetchRequest
 
 FINAL_EPOCH = -1
@@ -98,6 +100,36 @@ class FetchSessions:
 
     def __len__(self) -> int:
         return len(self._sessions)
+
+    def find(
+        self, request: FetchRequest, has_ids: bool, now_ms: int
+    ) -> Generator[None, None, tuple[ErrorCode, FetchSession | None]]:
+        """(error, session) of a request; no session where it asks for none or there is no room."""
+        if request.session_epoch > INITIAL_EPOCH:
+            session = self.get(request.session_id)
+            if session is None:
+                return ErrorCode.fetch_session_id_not_found, None
+            if session.epoch != request.session_epoch:
+                return ErrorCode.invalid_fetch_session_epoch, None
+            if session.has_topic_ids != has_ids:
+                return ErrorCode.fetch_session_topic_id_error, None
+            session.advance(now_ms)
+            if request.topics or request.forgotten:
+                yield from session.take_in(request)
+                if not self.settle(session, now_ms):
+                    return ErrorCode.fetch_session_id_not_found, None
+            return ErrorCode.none, session
+        if request.session_id:
+            self.close(request.session_id)
+        if request.session_epoch == FINAL_EPOCH or not request.topics:
+            return ErrorCode.none, None
+        partitions = sum([len(asked) for _, asked in request.topics])
+        session = self.open(has_ids, now_ms, partitions)
+        if session is not None:
+            yield from session.take_in(request)
+            if not self.settle(session, now_ms):
+                session = None
+        return ErrorCode.none, session
 
     def get(self, session_id: int) -> FetchSession | None:
         """Return a session and note its use."""

@@ -1,10 +1,15 @@
-"""What is read from the topics and their loaded logs when somebody scrapes /metrics."""
+"""What is read from topics, loaded logs and groups when somebody scrapes /metrics."""
 
+from collections import Counter
 from collections.abc import Iterable
+from typing import TYPE_CHECKING
 
 from headrace.broker.topics import Topics
 from headrace.log.directory import LogDirectory
 from headrace.metrics import Metrics, Sample, partition_samples
+
+if TYPE_CHECKING:
+    from headrace.coordinators.groups.registry import GroupRegistry
 
 
 def register_gauges(metrics: Metrics, topics: Topics, logs: LogDirectory) -> None:
@@ -20,3 +25,15 @@ def register_gauges(metrics: Metrics, topics: Topics, logs: LogDirectory) -> Non
         yield from partition_samples(loaded)
 
     metrics.register(samples)
+
+
+def group_samples(registry: "GroupRegistry") -> Iterable[Sample]:
+    """The gauges of one broker's groups: those that are in memory."""
+    groups = registry.groups()
+    listed = [group.listed() for group in groups]
+    counts = Counter((one.group_type, one.state) for one in listed)
+    for (group_type, state), count in sorted(counts.items()):
+        labels = {"type": group_type, "state": state}
+        yield Sample("headrace_groups", "Groups, by type and state.", count, labels)
+    member_count = sum(group.member_count for group in groups)
+    yield Sample("headrace_group_members", "Members of all groups.", member_count)

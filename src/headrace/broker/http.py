@@ -7,11 +7,13 @@ Prometheus need and nothing a stranger could lean on.
 import asyncio
 import contextlib
 import os
+import sys
 import time
 from collections.abc import Callable
+from importlib import import_module
 from pathlib import Path
 
-from headrace.broker.slices import in_slices
+from headrace.broker.turns import in_slices
 from headrace.metrics import CONTENT_TYPE, Metrics
 
 _MAX_HEAD_BYTES = 8192  # what nginx and Apache allow a request line and its headers by default
@@ -94,6 +96,9 @@ class HttpServer:
         if method not in (b"GET", b"HEAD"):
             return _response(405, "only GET and HEAD\n", method)
         if target == b"/metrics":
+            if "psutil" not in sys.modules:
+                # It tells of this process, and takes 10 ms to import: not those of the loop.
+                await asyncio.to_thread(import_module, "psutil")
             lines = [line async for line in in_slices(self._metrics.lines())]
             return _response(200, "\n".join(lines), method, CONTENT_TYPE)
         check = self._is_healthy if target == b"/healthz" else self._is_ready

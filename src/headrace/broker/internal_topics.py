@@ -14,17 +14,17 @@ from headrace.broker.topic_names import (
 )
 
 
-class TopicShape(NamedTuple):
+class TopicDefaults(NamedTuple):
     """What a topic is created with when nobody says."""
 
     partition_count: int
     configs: dict[str, str]
 
 
-def default_shape(name: str, setting: Callable[[str], int]) -> TopicShape:
+def topic_defaults(name: str, setting: Callable[[str], int]) -> TopicDefaults:
     """Return the shape of topic `name`; `setting` looks up a broker setting that is an int."""
     if name == GROUP_METADATA_TOPIC:
-        return TopicShape(
+        return TopicDefaults(
             setting("offsets.topic.num.partitions"),
             {
                 "cleanup.policy": "compact",
@@ -33,7 +33,7 @@ def default_shape(name: str, setting: Callable[[str], int]) -> TopicShape:
             },
         )
     if name == TRANSACTION_STATE_TOPIC:
-        return TopicShape(
+        return TopicDefaults(
             setting("transaction.state.log.num.partitions"),
             {
                 "cleanup.policy": "compact",
@@ -43,7 +43,7 @@ def default_shape(name: str, setting: Callable[[str], int]) -> TopicShape:
             },
         )
     if name == SHARE_GROUP_STATE_TOPIC:
-        return TopicShape(
+        return TopicDefaults(
             setting("share.coordinator.state.topic.num.partitions"),
             {
                 "cleanup.policy": "delete",
@@ -52,4 +52,4 @@ def default_shape(name: str, setting: Callable[[str], int]) -> TopicShape:
                 "segment.bytes": str(setting("share.coordinator.state.topic.segment.bytes")),
             },
         )
-    return TopicShape(setting("num.partitions"), {})
+    return TopicDefaults(setting("num.partitions"), {})

@@ -1,8 +1,8 @@
 """Produce requests on their way: staged, then written, then perhaps synced, then answered."""
 
-from typing import TYPE_CHECKING, NamedTuple
+from typing import NamedTuple
 
-from headrace.broker.answers import Answer
+from headrace.broker.answers import Channel, QueuedAnswer
 from headrace.broker.committer import Failures
 from headrace.broker.durability import DiskSync
 from headrace.broker.error_codes import code_for
@@ -13,13 +13,10 @@ from headrace.protocol import produce
 from headrace.protocol.produce import PartitionResult
 from headrace.protocol.produce_shape import ProduceShape
 
-if TYPE_CHECKING:
-    from headrace.broker.connection import Connection
-
 ACKS_NONE, ACKS_LEADER, ACKS_ALL = 0, 1, -1
 
 
-class Entry(NamedTuple):
+class ProduceEntry(NamedTuple):
     """One partition of a request: where its batch went, or why not."""
 
     partition: int
@@ -29,7 +26,7 @@ class Entry(NamedTuple):
     code: int = 0
 
 
-def result_of(entry: Entry) -> PartitionResult:
+def result_of(entry: ProduceEntry) -> PartitionResult:
     """What to tell the client about one partition."""
     error, log = entry.error, entry.log
     log_start_offset = -1 if log is None else log.log_start_offset
@@ -49,7 +46,7 @@ def result_of(entry: Entry) -> PartitionResult:
     )
 
 
-class ShapedProduce(Answer):
+class ShapedProduce(QueuedAnswer):
     """The common case: one batch for one partition, in a request like those before it."""
 
     __slots__ = ("_connection", "_correlation_id", "_partition", "_shape", "error", "log", "result",
@@ -57,7 +54,7 @@ class ShapedProduce(Answer):
 
     def __init__(
         self,
-        connection: "Connection",
+        connection: Channel,
         shape: ProduceShape,
         correlation_id: int,
         partition: int,
@@ -111,7 +108,7 @@ class ShapedProduce(Answer):
             # Nobody reads an answer; a closed connection is how Kafka tells.
             self._connection.close()
             return
-        entry = Entry(self._partition, self.log, None, self.error)
+        entry = ProduceEntry(self._partition, self.log, None, self.error)
         topics = [(shape.topic, [result_of(entry)])]
         self.pieces = (produce.write_response(shape.version, self._correlation_id, topics),)
         self._connection.complete(self)
@@ -126,7 +123,7 @@ class ProducePart:
     __slots__ = ("_places", "byte_count")
 
     def __init__(self) -> None:
-        self._places: list[tuple[list[Entry], int]] = []
+        self._places: list[tuple[list[ProduceEntry], int]] = []
         self.byte_count = 0
 
     @property
@@ -134,7 +131,7 @@ class ProducePart:
         """Nothing waits to be written."""
         return not self._places
 
-    def add(self, entries: list[Entry], byte_count: int) -> None:
+    def add(self, entries: list[ProduceEntry], byte_count: int) -> None:
         """Count the last of `entries` in, if its batch was staged."""
         if entries[-1].result is not None:
             self._places.append((entries, len(entries) - 1))
@@ -146,23 +143,23 @@ class ProducePart:
             _mark(entries, at, failures)
 
 
-def _mark(entries: list[Entry], at: int, failures: Failures) -> None:
+def _mark(entries: list[ProduceEntry], at: int, failures: Failures) -> None:
     entry = entries[at]
     if entry.error is None and entry.log in failures:
-        entries[at] = Entry(entry.partition, entry.log, None, failures[entry.log])
+        entries[at] = ProduceEntry(entry.partition, entry.log, None, failures[entry.log])
 
 
-def _unless_lost(entry: Entry) -> Entry:
+def _unless_lost(entry: ProduceEntry) -> ProduceEntry:
     """The entry, or its failure when a sync of its log failed before it covered the batch."""
     log, result = entry.log, entry.result
     if log is None or result is None or log.sync_failure is None:
         return entry
     if result.last_offset < log.recovery_point:
         return entry
-    return Entry(entry.partition, log, None, log.sync_failure)
+    return ProduceEntry(entry.partition, log, None, log.sync_failure)
 
 
-class PendingProduce(Answer):
+class PendingProduce(QueuedAnswer):
     """The general case: any number of partitions."""
 
     __slots__ = ("_connection", "_correlation_id", "_syncs_left", "acks", "sync", "topics",
@@ -170,11 +167,11 @@ class PendingProduce(Answer):
 
     def __init__(
         self,
-        connection: "Connection",
+        connection: Channel,
         correlation_id: int,
         version: int,
         acks: int,
-        topics: list[tuple[bytes, list[Entry]]],
+        topics: list[tuple[bytes, list[ProduceEntry]]],
     ) -> None:
         self.is_ready = False
         self.pieces = ()

@@ -5,13 +5,13 @@ ids and never repeats one.
 """
 
 from headrace.broker.catalog import Catalog
-from headrace.broker.changes import Changes
+from headrace.broker.metadata_changes import MetadataChanges
 
 
 class ProducerIds:
     """Event-loop thread only; the commit of a block is a change like any other."""
 
-    def __init__(self, catalog: Catalog, changes: Changes) -> None:
+    def __init__(self, catalog: Catalog, changes: MetadataChanges) -> None:
         self._catalog, self._changes = catalog, changes
         self._left = range(0)
 

@@ -14,7 +14,7 @@ READ_THREADS = 4
 Done = Callable[[Any, Exception | None], None]
 
 
-class _Job:
+class _ReadJob:
     __slots__ = ("done", "error", "result", "work")
 
     def __init__(self, work: Callable[[], Any], done: Done) -> None:
@@ -28,7 +28,7 @@ class ReadThreads:
 
     def __init__(self, loop: asyncio.AbstractEventLoop) -> None:
         self._loop = loop
-        self._jobs: SimpleQueue[_Job | None] = SimpleQueue()
+        self._jobs: SimpleQueue[_ReadJob | None] = SimpleQueue()
         self._threads: list[threading.Thread] = []
         self._running = 0
 
@@ -41,7 +41,7 @@ class ReadThreads:
             )
             self._threads.append(thread)
             thread.start()
-        self._jobs.put(_Job(work, done))
+        self._jobs.put(_ReadJob(work, done))
 
     async def carry_out(self, preparation: Preparation | None) -> None:
         """Run a preparation and what follows from it; OSError when the disk fails."""
@@ -72,7 +72,7 @@ class ReadThreads:
             except RuntimeError:  # the loop was closed under a broker that was not drained
                 return
 
-    def _finished(self, job: _Job) -> None:
+    def _finished(self, job: _ReadJob) -> None:
         self._running -= 1
         job.done(job.result, job.error)
 

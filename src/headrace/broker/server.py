@@ -9,7 +9,7 @@ from collections.abc import Callable
 from pathlib import Path
 
 from headrace.broker.catalog import Catalog
-from headrace.broker.connection import Connection
+from headrace.broker.connection import ClientConnection
 from headrace.broker.descriptors import SocketQuota
 from headrace.broker.dispatch import API_NAMES
 from headrace.broker.gauges import register_gauges
@@ -42,7 +42,7 @@ class Server:
         data_dir: Path,
         *,
         on_progress: Callable[[int, int], None] | None = None,
-        make_connection: Callable[[Service], Connection] = Connection,
+        make_connection: Callable[[Service], ClientConnection] = ClientConnection,
     ) -> None:
         self._make_connection = make_connection
         self.settings = settings

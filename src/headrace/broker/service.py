@@ -6,16 +6,17 @@ import logging
 from collections.abc import Callable, Coroutine
 from concurrent.futures import ThreadPoolExecutor
 from time import perf_counter
-from typing import TYPE_CHECKING, Any, TypeVar
+from typing import TYPE_CHECKING, Any, Protocol, TypeVar
 
-from headrace.broker.answers import Answer, SlowAnswer
+from headrace.broker.answers import Channel, Piece, QueuedAnswer, SlowAnswer
 from headrace.broker.batch_checks import BatchChecks
 from headrace.broker.committer import Committer
-from headrace.broker.connection import Connection
 from headrace.broker.descriptors import SocketQuota
 from headrace.broker.dispatch import APIS, FETCH, PRODUCE, Api
 from headrace.broker.durability import DiskSync
+from headrace.broker.fetch_reader import FetchReader
 from headrace.broker.fetch_sessions import FetchSessions
+from headrace.broker.gauges import group_samples
 from headrace.broker.handlers import api_versions
 from headrace.broker.handlers.fetch import FetchHandler
 from headrace.broker.handlers.produce import ProduceHandler
@@ -24,15 +25,16 @@ from headrace.broker.memory import MemoryBudget
 from headrace.broker.read_threads import ReadThreads
 from headrace.broker.receive_buffer import ReceiveBuffer
 from headrace.broker.state import Broker, RequestContext
-from headrace.broker.waiting import Waiting
+from headrace.broker.waiting_fetches import WaitingFetches
 from headrace.errors import WireError
 from headrace.metrics import Metrics
 from headrace.protocol.codec import decode_request, encode_response
 from headrace.protocol.headers import RequestHeader, response_header
+from headrace.protocol.versions import API_VERSIONS
 from headrace.protocol.weight import is_heavier
 
 if TYPE_CHECKING:
-    from headrace.broker.groups.runtime import Groups
+    from headrace.broker.groups.runtime import GroupRuntime
 
 _log = logging.getLogger(__name__)
 _Result = TypeVar("_Result")
@@ -48,6 +50,32 @@ DROP_EVERY_MS = 900
 # What all connections' buffered requests together may take of one turn: a full buffer of small
 # produce requests takes as long, so that only a crowd of them is cut.
 TURN_SECONDS = 0.015
+
+
+class ServedConnection(Channel, Protocol):
+    """A connection as those see it who admit it, serve it and let it go."""
+
+    has_descriptor: bool
+    last_active_ms: int
+
+    @property
+    def is_quiet(self) -> bool:
+        """Nothing is owed to this client."""
+
+    def send(self, *pieces: Piece) -> None:
+        """Answer at once; keeps the order when earlier answers are still out."""
+
+    def refuse(self, error: WireError) -> None:
+        """Its bytes make no sense: there is nothing to go on with."""
+
+    def is_hoarding(self, now_ms: int) -> bool:
+        """It holds memory for a request that does not get whole."""
+
+    def shrink(self) -> None:
+        """Give back buffer memory that a quiet client does not need."""
+
+    def finish(self) -> None:
+        """Send what is written already, then close."""
 
 
 class Service:
@@ -71,7 +99,7 @@ class Service:
         self.sockets = sockets or SocketQuota(log_files=0)
         self.max_frame_bytes = settings.int("socket.request.max.bytes")
         self.max_inflight = settings.int("headrace.connection.inflight.requests.max")
-        self.connections: set[Connection] = set()
+        self.connections: set[ServedConnection] = set()
         self._by_peer: dict[str, int] = {}
         self._turn_deadline = 0.0
         self._dropped_ms = 0
@@ -79,8 +107,7 @@ class Service:
         self._slow_thread: ThreadPoolExecutor | None = None
         # (API key, version) of which the types are loaded, which takes up to 50 ms.
         self._known_messages: set[tuple[int, int]] = set()
-        self.finder = LogFinder(broker.topics)
-        self.waiting = Waiting()
+        self.waiting = WaitingFetches()
         self.sync = DiskSync(loop, metrics)
         self.reads = ReadThreads(loop)
         self.checks = BatchChecks(loop)
@@ -95,8 +122,24 @@ class Service:
             settings.int("max.incremental.fetch.session.cache.slots"), eviction_ms=120_000
         )
         broker.open_groups = self._open_groups
-        self.produce = ProduceHandler(self)
-        self.fetch = FetchHandler(self)
+        self.produce = ProduceHandler(
+            broker,
+            metrics,
+            committer=self.committer,
+            checks=self.checks,
+            sync=self.sync,
+            spawn=self.spawn,
+        )
+        self.fetch = FetchHandler(
+            loop,
+            broker,
+            metrics,
+            reader=FetchReader(LogFinder(broker.topics), metrics),
+            sessions=self.sessions,
+            committer=self.committer,
+            reads=self.reads,
+            waiting=self.waiting,
+        )
         self.is_draining = False
 
     def is_turn_over(self) -> bool:
@@ -113,7 +156,7 @@ class Service:
 
     # --- connections
 
-    def admit(self, connection: Connection) -> str | None:
+    def admit(self, connection: ServedConnection) -> str | None:
         """Count a new connection in; return why it may not stay."""
         self.connections.add(connection)
         self.metrics.connections_total.value += 1
@@ -135,7 +178,7 @@ class Service:
             self.metrics.connections_refused.value += 1
         return reason
 
-    def dismiss(self, connection: Connection) -> None:
+    def dismiss(self, connection: ServedConnection) -> None:
         """The connection is gone."""
         if connection in self.connections:
             self.connections.remove(connection)
@@ -176,7 +219,7 @@ class Service:
 
     def serve(
         self,
-        connection: Connection,
+        connection: ServedConnection,
         buffer: ReceiveBuffer,
         start: int,
         end: int,
@@ -187,7 +230,7 @@ class Service:
         if api is None:
             raise WireError(f"API key {header.api_key} is not served")
         if header.api_version not in api.versions:
-            if api.key == api_versions.KEY:
+            if api.key == API_VERSIONS:
                 connection.send(*self._encode(header, 0, api_versions.unsupported()))
                 return
             raise WireError(f"{api.name} v{header.api_version} is not served")
@@ -199,7 +242,7 @@ class Service:
             self._serve_cold(connection, bytes(buffer.view[header.body : end]), api, header)
 
     def _serve_cold(
-        self, connection: Connection, body: bytes, api: Api, header: RequestHeader
+        self, connection: ServedConnection, body: bytes, api: Api, header: RequestHeader
     ) -> None:
         version = header.api_version
         if len(body) > MAX_AT_ONCE_BYTES or (api.key, version) not in self._known_messages:
@@ -212,7 +255,9 @@ class Service:
         else:
             connection.send(*self._encode(header, version, response))
 
-    def _ask(self, connection: Connection, request: Any, api: Api, header: RequestHeader) -> Any:
+    def _ask(
+        self, connection: ServedConnection, request: Any, api: Api, header: RequestHeader
+    ) -> Any:
         client_id = (header.client_id or b"").decode(errors="replace")
         context = RequestContext(api.key, header.api_version, client_id, connection.peer)
         if api.sees_produced:
@@ -221,10 +266,10 @@ class Service:
         return api.handler()(request, self.broker, context)
 
     def _serve_slowly(
-        self, connection: Connection, api: Api, header: RequestHeader, what: Any
+        self, connection: ServedConnection, api: Api, header: RequestHeader, what: Any
     ) -> None:
         """Go on beside the loop's turn with a body, a coroutine or a long answer."""
-        answer = SlowAnswer() if api.sees_produced else Answer()
+        answer = SlowAnswer() if api.sees_produced else QueuedAnswer()
         connection.reserve(answer)
         # As in Kafka, the connection's next request is served when this one is. Not so with
         # groups: they wait for the disk or for each other, and answer in order all the same.
@@ -237,10 +282,10 @@ class Service:
 
     async def _answer_later(
         self,
-        connection: Connection,
+        connection: ServedConnection,
         api: Api,
         header: RequestHeader,
-        answer: Answer,
+        answer: QueuedAnswer,
         what: Any,
         is_held: bool,
     ) -> None:
@@ -302,19 +347,19 @@ class Service:
 
     # --- groups
 
-    def _open_groups(self) -> "Groups":
+    def _open_groups(self) -> "GroupRuntime":
         # Imported here: a broker is ready before it knows what a group is.
-        from headrace.broker.groups.gauges import register_group_gauges
         from headrace.broker.groups.offsets_topic import Storage
-        from headrace.broker.groups.runtime import Groups
+        from headrace.broker.groups.runtime import GroupRuntime
 
         broker = self.broker
         is_sync_required = broker.settings.bool("headrace.acks.all.sync")
         sync = self.sync if is_sync_required else None
         storage = Storage(self.committer.flush, self.waiting.notify, sync)
-        groups = Groups(broker.topics, broker.settings, broker.clock, storage, self.metrics)
+        groups = GroupRuntime(broker.topics, broker.settings, broker.clock, storage, self.metrics)
         broker.topics.on_delete.append(groups.on_topic_deleted)
-        register_group_gauges(self.metrics, groups)
+        # Not of this coordinator only: another takes its place when the groups' topic is deleted.
+        self.metrics.register(lambda: group_samples(groups.coordinator.registry))
         return groups
 
     # --- the end
@@ -350,7 +395,7 @@ class Service:
         """Take no new connections and answer all that wait with what there is."""
         self.is_draining = True
         self.committer.flush()
-        self.waiting.wake_all()
+        self.waiting.close()
         if self.broker.has_groups:
             self.broker.groups.drain()
 

@@ -9,7 +9,7 @@ from headrace.broker.topics import Topics
 from headrace.settings.broker_settings import BrokerSettings
 
 if TYPE_CHECKING:
-    from headrace.broker.groups.runtime import Groups
+    from headrace.broker.groups.runtime import GroupRuntime
 
 
 class RequestContext(NamedTuple):
@@ -20,6 +20,11 @@ class RequestContext(NamedTuple):
     client_id: str
     client_host: str
     principal: str = "User:ANONYMOUS"
+
+    @property
+    def member_host(self) -> str:
+        """The host as groups note it: Java puts a slash before an address without a name."""
+        return f"/{self.client_host}"
 
 
 class Broker:
@@ -35,11 +40,11 @@ class Broker:
         self.advertised_host = ""
         self.advertised_port = 0
         self.clock = Clock()
-        self.open_groups: Callable[[], Groups] | None = None
-        self._groups: Groups | None = None
+        self.open_groups: Callable[[], GroupRuntime] | None = None
+        self._groups: GroupRuntime | None = None
 
     @property
-    def groups(self) -> "Groups":
+    def groups(self) -> "GroupRuntime":
         """The groups, from their first use on: a broker that starts does not wait for them."""
         if self._groups is None:
             if self.open_groups is None:

@@ -15,10 +15,10 @@ from uuid import UUID
 
 from headrace.broker.adoption import adopt
 from headrace.broker.catalog import Catalog
-from headrace.broker.changes import Changes
 from headrace.broker.deletions import Deletions
-from headrace.broker.internal_topics import default_shape
+from headrace.broker.internal_topics import topic_defaults
 from headrace.broker.lookups import run_beside
+from headrace.broker.metadata_changes import MetadataChanges
 from headrace.broker.partition_limits import check_partition_count, check_partition_total
 from headrace.broker.producer_ids import ProducerIds
 from headrace.broker.topic_names import (
@@ -63,7 +63,7 @@ class Topics:
     ) -> None:
         self.generation = 0  # changes whenever a topic does; caches of the hot paths key on it
         self.on_delete: list[Callable[[Topic], None]] = []
-        self.changes = Changes()
+        self.changes = MetadataChanges()
         self.producer_ids = ProducerIds(catalog, self.changes)
         self.catalog = catalog
         self._logs, self._settings, self._now_ms = logs, settings, now_ms
@@ -167,7 +167,7 @@ class Topics:
 
     def plan_by_default(self, name: str) -> Topic:
         """Plan a topic of which only the name is known."""
-        return self.plan(name, *default_shape(name, self._settings.int))
+        return self.plan(name, *topic_defaults(name, self._settings.int))
 
     # --- changes: what is named `_now` or takes checked plans is for use within `changes.make`
 

@@ -8,13 +8,16 @@ coroutine: forty long requests that took five milliseconds each would stall ever
 import asyncio
 import weakref
 from collections import deque
+from collections.abc import AsyncIterator, Iterable
 from time import perf_counter
+from typing import TypeVar
 
 # Of one turn. Ten such slices fit into the 50 ms that no client may be stalled, and what a
 # turn costs beside them (a poll, a few callbacks: 20 µs) is not worth sparing.
 SLICE_SECONDS = 0.005
 
 _NOT_BEGUN = 0.0
+_Item = TypeVar("_Item")
 
 
 class _Line:
@@ -78,3 +81,15 @@ class Turn:
         place = asyncio.get_running_loop().create_future()
         self._line.waiting.append(place)
         await place
+
+
+async def in_slices(items: Iterable[_Item]) -> AsyncIterator[_Item]:
+    """Yield the items, with a pause whenever this turn of the loop has had its share.
+
+    What they come from must not change meanwhile: pass a copy of what others may edit.
+    """
+    turn = Turn()
+    for item in items:
+        yield item
+        if turn.is_over:
+            await turn.breathe()

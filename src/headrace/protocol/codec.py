@@ -13,7 +13,7 @@ from kio.index import load_request_schema, load_response_schema
 
 from headrace.protocol.entity_reader import Cursor, Reader, entity_reader
 from headrace.protocol.entity_writer import Writer, entity_writer
-from headrace.protocol.old_forms import OLD_REQUESTS, OLD_RESPONSES
+from headrace.protocol.older_versions import OLD_REQUESTS, OLD_RESPONSES
 
 
 def decode_request(api_key: int, version: int, newest: int, payload: bytes, offset: int) -> Any:

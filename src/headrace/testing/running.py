@@ -14,7 +14,7 @@ from headrace.testing.requests import SeenRequests
 from headrace.testing.setting_names import setting_names
 
 if TYPE_CHECKING:
-    from headrace.broker.connection import Connection
+    from headrace.broker.connection import ClientConnection
     from headrace.broker.server import Server
     from headrace.broker.service import Service
 
@@ -142,7 +142,7 @@ class RunningBroker:
             self._started.set()
 
     async def _serve(self) -> None:
-        from headrace.broker.connection import Connection
+        from headrace.broker.connection import ClientConnection
         from headrace.broker.server import Server
         from headrace.settings.broker_settings import BrokerSettings
 
@@ -151,14 +151,14 @@ class RunningBroker:
         self.server = Server(
             BrokerSettings.load(overrides=self._settings),
             self.data_dir,
-            make_connection=self._make_watched if self._watch else Connection,
+            make_connection=self._make_watched if self._watch else ClientConnection,
         )
         await self.server.start()
         self._started.set()
         await self._stop_asked.wait()
         await self.server.stop()
 
-    def _make_watched(self, service: "Service") -> "Connection":
+    def _make_watched(self, service: "Service") -> "ClientConnection":
         from headrace.testing.watched_connection import WatchedConnection
 
         return WatchedConnection(service, *self._watched())

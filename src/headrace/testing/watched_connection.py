@@ -1,6 +1,6 @@
 """A connection that notes every request and lets faults strike it."""
 
-from headrace.broker.connection import Connection
+from headrace.broker.connection import ClientConnection
 from headrace.broker.dispatch import API_NAMES
 from headrace.broker.service import Service
 from headrace.protocol.headers import RequestHeader, read_request_header, response_header
@@ -17,7 +17,7 @@ class _NoShapes(ProduceShapes):
         return None
 
 
-class WatchedConnection(Connection):
+class WatchedConnection(ClientConnection):
     """For tests only: slower, and as unreliable as it is told to be."""
 
     def __init__(self, service: Service, faults: Faults, requests: SeenRequests) -> None:

@@ -11,7 +11,7 @@ import pytest
 from headrace.broker.catalog import Catalog
 from headrace.broker.clock import Clock
 from headrace.broker.groups.offsets_topic import OnDisk, Storage
-from headrace.broker.groups.runtime import Groups
+from headrace.broker.groups.runtime import GroupRuntime
 from headrace.broker.topics import Topics
 from headrace.errors import StorageWriteError
 from headrace.log.directory import LogDirectory
@@ -66,7 +66,7 @@ class Node:
         self.sync = sync
         self.metrics = Metrics()
         storage: Any = Storage(self._flush, lambda *grown: self.grown.append(grown), sync)  # type: ignore[arg-type]
-        self.groups = Groups(self.topics, self.settings, self.clock, storage, self.metrics)
+        self.groups = GroupRuntime(self.topics, self.settings, self.clock, storage, self.metrics)
         self.topics.on_delete.append(self.groups.on_topic_deleted)
 
     def _flush(self) -> None:

@@ -18,8 +18,14 @@ from tests.broker.groups.conftest import FakeSync, Node
 from headrace.broker.catalog import Catalog
 from headrace.broker.handlers import offset_fetch
 from headrace.broker.state import RequestContext
-from headrace.coordinators.groups.messages import JoinReply, JoinRequest, SyncReply, SyncRequest
-from headrace.coordinators.groups.offset_requests import Committer, CommitTime, commit_offsets
+from headrace.coordinators.groups.messages import (
+    CommitTime,
+    JoinReply,
+    JoinRequest,
+    OffsetCommitter,
+    SyncReply,
+    SyncRequest,
+)
 from headrace.coordinators.groups.offsets import OffsetToCommit
 from headrace.errors import (
     CoordinatorNotAvailableError,
@@ -40,8 +46,8 @@ async def commit(node: Node, group_id: str = "g", offset: int = 5, topic: str = 
     one = OffsetToCommit(topic, 0, offset, topic_id=node.topics.get(topic).topic_id)
     when = CommitTime(node.clock.steady_ms(), node.clock.now_ms())
     await groups.carry_out(
-        commit_offsets(
-            groups.coordinator, Committer(group_id), [one], when, max_metadata_bytes=4096
+        groups.coordinator.commit_offsets(
+            OffsetCommitter(group_id), [one], when, max_metadata_bytes=4096
         )
     )
 
@@ -49,7 +55,7 @@ async def commit(node: Node, group_id: str = "g", offset: int = 5, topic: str = 
 async def committed(node: Node, group_id: str = "g", topic: str = "t") -> int | None:
     await node.groups.ready(group_id)
     await node.groups.on_disk(group_id)
-    found = node.groups.coordinator.offsets.get(group_id, topic, 0)
+    found = node.groups.coordinator.registry.offsets.get(group_id, topic, 0)
     return None if found is None else found.offset
 
 
@@ -311,7 +317,7 @@ def test_old_offsets_expire_and_stay_away(node: Node) -> None:
         assert node.run(committed(node, "young")) == 5
         node.restart()
         node.run(node.groups.load())
-    assert [group.group_id for group in node.groups.coordinator.groups()] == ["young"]
+    assert [group.group_id for group in node.groups.coordinator.registry.groups()] == ["young"]
 
 
 # --- topics
@@ -352,7 +358,7 @@ def test_without_their_topic_there_are_no_groups_and_they_may_begin_anew(node: N
 
         with pytest.raises(CoordinatorNotAvailableError):
             await waiting
-        assert node.groups.coordinator.groups() == []
+        assert node.groups.coordinator.registry.groups() == []
         assert await committed(node) is None
         await commit(node, offset=9)
         assert await committed(node) == 9

@@ -16,7 +16,7 @@ from kio.serial import entity_reader, entity_writer
 from headrace.broker.catalog import Catalog
 from headrace.broker.dispatch import APIS
 from headrace.broker.groups.offsets_topic import Storage
-from headrace.broker.groups.runtime import Groups
+from headrace.broker.groups.runtime import GroupRuntime
 from headrace.broker.state import Broker, RequestContext
 from headrace.broker.topics import Topics
 from headrace.log.directory import LogDirectory
@@ -29,6 +29,9 @@ from headrace.settings.broker_settings import BrokerSettings
 
 NODE_ID = 5
 NOW_MS = 1_700_000_000_000
+
+# By a handler's module: the versions that the table says.
+VERSIONS = {api.module: api.versions for api in APIS.values()}
 
 Ask = Callable[..., Any]
 AskAll = Callable[..., list[Any]]
@@ -47,7 +50,9 @@ def broker(tmp_path: Path) -> Iterator[Broker]:
         )
         broker.advertised_host, broker.advertised_port = "broker.test", 9092
         storage = Storage(lambda: None, lambda log, size: None, None)
-        broker.open_groups = lambda: Groups(topics, settings, broker.clock, storage, Metrics())
+        broker.open_groups = lambda: GroupRuntime(
+            topics, settings, broker.clock, storage, Metrics()
+        )
         yield broker
         broker.clock.stop()
         logs.close(NOW_MS)

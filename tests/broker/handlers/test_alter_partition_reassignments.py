@@ -8,8 +8,8 @@ from kio.schema.alter_partition_reassignments.v1.request import (
 )
 from kio.schema.errors import ErrorCode
 from tests.at_once import at_once
+from tests.broker.handlers.conftest import VERSIONS
 
-from headrace.broker.handlers import alter_partition_reassignments
 from headrace.broker.state import Broker
 
 ALTER_PARTITION_REASSIGNMENTS = 45
@@ -45,7 +45,7 @@ def results(answer: Any) -> list[tuple[str, int, ErrorCode, str | None]]:
     ]
 
 
-@pytest.mark.parametrize("version", alter_partition_reassignments.VERSIONS)
+@pytest.mark.parametrize("version", VERSIONS["alter_partition_reassignments"])
 def test_every_version_accepts_the_one_broker(version: int, ask: Any) -> None:
     asked = a_request(("t", 0, (NODE_ID,)), ("t", 1, (NODE_ID,)))
 

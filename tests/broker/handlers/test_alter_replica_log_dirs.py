@@ -9,8 +9,8 @@ from kio.schema.alter_replica_log_dirs.v2.request import (
 )
 from kio.schema.errors import ErrorCode
 from tests.at_once import at_once
+from tests.broker.handlers.conftest import VERSIONS
 
-from headrace.broker.handlers import alter_replica_log_dirs
 from headrace.broker.state import Broker
 
 ALTER_REPLICA_LOG_DIRS = 34
@@ -40,7 +40,7 @@ def codes(answer: Any) -> list[tuple[str, int, ErrorCode]]:
     ]
 
 
-@pytest.mark.parametrize("version", alter_replica_log_dirs.VERSIONS)
+@pytest.mark.parametrize("version", VERSIONS["alter_replica_log_dirs"])
 def test_every_version_accepts_the_directory_that_there_is(
     version: int, ask: Any, tmp_path: Path
 ) -> None:

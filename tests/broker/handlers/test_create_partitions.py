@@ -8,8 +8,8 @@ from kio.schema.create_partitions.v3.request import (
 )
 from kio.schema.errors import ErrorCode
 from tests.at_once import at_once
+from tests.broker.handlers.conftest import VERSIONS
 
-from headrace.broker.handlers import create_partitions
 from headrace.broker.handlers.throttle import NO_THROTTLE
 from headrace.broker.state import Broker
 
@@ -34,7 +34,7 @@ def a_request(
     return CreatePartitionsRequest(topics=topics, timeout=NO_THROTTLE, validate_only=validate_only)
 
 
-@pytest.mark.parametrize("version", create_partitions.VERSIONS)
+@pytest.mark.parametrize("version", VERSIONS["create_partitions"])
 def test_every_version_adds_partitions(version: int, broker: Broker, ask: Any) -> None:
     (result,) = ask(CREATE_PARTITIONS, a_request(a_topic()), version).results
 

@@ -9,8 +9,8 @@ from kio.schema.create_topics.v7.request import (
 )
 from kio.schema.errors import ErrorCode
 from tests.at_once import at_once
+from tests.broker.handlers.conftest import VERSIONS
 
-from headrace.broker.handlers import create_topics
 from headrace.broker.partition_limits import MAX_PARTITIONS_PER_TOPIC
 from headrace.broker.state import Broker
 
@@ -43,7 +43,7 @@ def a_request(*topics: CreatableTopic, validate_only: bool = False) -> CreateTop
     return CreateTopicsRequest(topics=topics, validate_only=validate_only)
 
 
-@pytest.mark.parametrize("version", create_topics.VERSIONS)
+@pytest.mark.parametrize("version", VERSIONS["create_topics"])
 def test_every_version_creates_a_topic(version: int, broker: Broker, ask: Any) -> None:
     asked = a_topic(partitions=4, retention_ms="1000")
 

@@ -26,4 +26,4 @@ def test_only_empty_groups_go_each_with_its_result(ask: Any, broker: Broker, ver
         "none": ErrorCode.group_id_not_found,
     }
     assert len(results) == 4
-    assert [group.group_id for group in broker.groups.coordinator.groups()] == ["alive"]
+    assert [group.group_id for group in broker.groups.coordinator.registry.groups()] == ["alive"]

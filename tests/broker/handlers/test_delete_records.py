@@ -8,8 +8,8 @@ from kio.schema.delete_records.v2.request import (
 )
 from kio.schema.errors import ErrorCode
 from tests.at_once import at_once
+from tests.broker.handlers.conftest import VERSIONS
 
-from headrace.broker.handlers import delete_records
 from headrace.broker.handlers.throttle import NO_THROTTLE
 from headrace.broker.state import Broker
 
@@ -33,7 +33,7 @@ def _topic(broker: Broker, append: Any) -> None:
     append("t", 0, *[1_700_000_000_000] * 5)
 
 
-@pytest.mark.parametrize("version", delete_records.VERSIONS)
+@pytest.mark.parametrize("version", VERSIONS["delete_records"])
 def test_every_version_moves_the_start_of_the_log(version: int, broker: Broker, ask: Any) -> None:
     row = the_row(ask(DELETE_RECORDS, a_request(3), version))
 

@@ -5,8 +5,8 @@ import pytest
 from kio.schema.delete_topics.v6.request import DeleteTopicsRequest, DeleteTopicState
 from kio.schema.errors import ErrorCode
 from tests.at_once import at_once
+from tests.broker.handlers.conftest import VERSIONS
 
-from headrace.broker.handlers import delete_topics
 from headrace.broker.handlers.throttle import NO_THROTTLE
 from headrace.broker.state import Broker
 
@@ -24,7 +24,7 @@ def a_request(*topics: str | UUID | tuple[str | None, UUID | None]) -> DeleteTop
     return DeleteTopicsRequest(topics=tuple(states), timeout=NO_THROTTLE)
 
 
-@pytest.mark.parametrize("version", delete_topics.VERSIONS)
+@pytest.mark.parametrize("version", VERSIONS["delete_topics"])
 def test_every_version_deletes_by_name(version: int, broker: Broker, ask: Any) -> None:
     for name in ("a", "b", "c"):
         at_once(broker.topics.create(name, 1, {}))

@@ -3,8 +3,8 @@ from typing import Any
 import pytest
 from kio.schema.describe_cluster.v2.request import DescribeClusterRequest
 from kio.schema.errors import ErrorCode
+from tests.broker.handlers.conftest import VERSIONS
 
-from headrace.broker.handlers import describe_cluster
 from headrace.broker.state import Broker
 
 DESCRIBE_CLUSTER = 60
@@ -18,7 +18,7 @@ def a_request(endpoint_type: int = 1, wants_operations: bool = False) -> Describ
     )
 
 
-@pytest.mark.parametrize("version", describe_cluster.VERSIONS)
+@pytest.mark.parametrize("version", VERSIONS["describe_cluster"])
 def test_every_version_names_the_one_broker(version: int, broker: Broker, ask: Any) -> None:
     answer = ask(DESCRIBE_CLUSTER, a_request(), version)
 

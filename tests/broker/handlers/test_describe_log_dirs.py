@@ -6,8 +6,8 @@ import pytest
 from kio.schema.describe_log_dirs.v5.request import DescribableLogDirTopic, DescribeLogDirsRequest
 from kio.schema.errors import ErrorCode
 from tests.at_once import at_once
+from tests.broker.handlers.conftest import VERSIONS
 
-from headrace.broker.handlers import describe_log_dirs
 from headrace.broker.state import Broker
 
 DESCRIBE_LOG_DIRS = 35
@@ -30,7 +30,7 @@ def sizes_of(answer: Any) -> dict[tuple[str, int], int]:
     }
 
 
-@pytest.mark.parametrize("version", describe_log_dirs.VERSIONS)
+@pytest.mark.parametrize("version", VERSIONS["describe_log_dirs"])
 def test_every_version_tells_the_size_of_all_partitions(
     version: int, broker: Broker, ask: Any, append: Any, tmp_path: Path
 ) -> None:

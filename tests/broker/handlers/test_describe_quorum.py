@@ -4,8 +4,8 @@ import pytest
 from kio.schema.describe_quorum.v2.request import DescribeQuorumRequest, PartitionData, TopicData
 from kio.schema.errors import ErrorCode
 from tests.at_once import at_once
+from tests.broker.handlers.conftest import VERSIONS
 
-from headrace.broker.handlers import describe_quorum
 from headrace.broker.state import Broker
 
 DESCRIBE_QUORUM = 55
@@ -29,7 +29,7 @@ def the_partition(answer: Any) -> Any:
     return partition
 
 
-@pytest.mark.parametrize("version", describe_quorum.VERSIONS)
+@pytest.mark.parametrize("version", VERSIONS["describe_quorum"])
 def test_every_version_names_this_node_as_leader_and_only_voter(
     version: int, broker: Broker, ask: Any
 ) -> None:
@@ -66,7 +66,7 @@ def test_the_end_offset_rises_with_each_change_of_topics(broker: Broker, ask: An
     assert first < second < end_offset()
 
 
-@pytest.mark.parametrize("version", describe_quorum.VERSIONS)
+@pytest.mark.parametrize("version", VERSIONS["describe_quorum"])
 @pytest.mark.parametrize(
     "asked",
     [

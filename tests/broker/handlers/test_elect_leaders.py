@@ -4,8 +4,8 @@ import pytest
 from kio.schema.elect_leaders.v2.request import ElectLeadersRequest, TopicPartitions
 from kio.schema.errors import ErrorCode
 from tests.at_once import at_once
+from tests.broker.handlers.conftest import VERSIONS
 
-from headrace.broker.handlers import elect_leaders
 from headrace.broker.handlers.elect_leaders import PREFERRED, UNCLEAN
 from headrace.broker.state import Broker
 
@@ -43,7 +43,7 @@ def results_of(answer: Any) -> list[tuple[str, list[tuple[int, ErrorCode, str]]]
     ]
 
 
-@pytest.mark.parametrize("version", elect_leaders.VERSIONS)
+@pytest.mark.parametrize("version", VERSIONS["elect_leaders"])
 def test_every_version_says_that_there_is_a_leader(version: int, ask: Any) -> None:
     answer = ask(ELECT_LEADERS, a_request(("t", (1, 0))), version)
 

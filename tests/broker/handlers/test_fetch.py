@@ -11,11 +11,12 @@ import pytest
 from kio.schema.errors import ErrorCode
 from tests.hardship.conftest import wait_until
 
-from headrace.broker import pending_fetch
+from headrace.broker import fetch_reader
 from headrace.broker.fetch_answers import STEP_PARTITIONS
+from headrace.broker.fetch_reader import FetchReader
 from headrace.broker.handlers import fetch as fetch_handler
-from headrace.broker.handlers.fetch import FetchHandler
-from headrace.broker.pending_fetch import PendingFetch
+from headrace.broker.handlers.fetch import PendingFetch
+from headrace.broker.turns import Turn
 from headrace.log.access import RESIDENT, NotReadyError, Warm
 from headrace.log.segment_check import Stretch
 from headrace.records.batch import peek_header
@@ -144,13 +145,13 @@ def client(connect: Callable[[], Client]) -> Client:
 def looks(monkeypatch: pytest.MonkeyPatch) -> list[int]:
     """The partitions that were looked at."""
     seen: list[int] = []
-    real = FetchHandler._look
+    real = FetchReader._look
 
-    def look(self: FetchHandler, one: Any, *rest: Any) -> None:
+    def look(self: FetchReader, one: Any, *rest: Any) -> None:
         seen.append(one.partition)
         real(self, one, *rest)
 
-    monkeypatch.setattr(FetchHandler, "_look", look)
+    monkeypatch.setattr(FetchReader, "_look", look)
     return seen
 
 
@@ -171,13 +172,13 @@ def tasks(monkeypatch: pytest.MonkeyPatch) -> list[PendingFetch]:
 @pytest.fixture
 def breaths(monkeypatch: pytest.MonkeyPatch) -> list[None]:
     seen: list[None] = []
-    real = pending_fetch.Turn.breathe
+    real = Turn.breathe
 
-    async def breathe(self: pending_fetch.Turn) -> None:
+    async def breathe(self: Turn) -> None:
         seen.append(None)
         await real(self)
 
-    monkeypatch.setattr(pending_fetch.Turn, "breathe", breathe)
+    monkeypatch.setattr(Turn, "breathe", breathe)
     return seen
 
 
@@ -323,7 +324,7 @@ def test_a_common_fetch_makes_no_task(
     monkeypatch: pytest.MonkeyPatch,
     client: Client,
 ) -> None:
-    monkeypatch.setattr(fetch_handler, "STEP_SECONDS", 3600.0)  # whatever else this machine does
+    monkeypatch.setattr(fetch_reader, "STEP_SECONDS", 3600.0)  # whatever else this machine does
     create(broker, 50)
     append(broker, *range(50))
 
@@ -352,7 +353,7 @@ def test_a_large_fetch_lets_others_have_the_loop(
     assert len(answer.partitions) == MANY
     assert [p for p, (_, _, data) in answer.partitions.items() if data] == [5, MANY - 1]
     assert len(tasks) == 1
-    # Read, taken in, answered; the harvest goes by the clock.
+    # Read, taken in, answered; what is read goes by the clock.
     assert len(breaths) >= 3 * (MANY // STEP_PARTITIONS)
 
 
@@ -396,17 +397,17 @@ def test_what_grows_between_the_slices_is_not_missed(
     create(broker, MANY)
     partitions = [(p, 0) for p in range(MANY)]
     session_id = client.ask(partitions, session=(0, 0)).session_id if epoch else 0
-    real = FetchHandler.reap
+    real = FetchReader.read
     appended = []
 
-    def reap(self: FetchHandler, *rest: Any) -> Any:
+    def read(self: FetchReader, *rest: Any) -> Any:
         yield from real(self, *rest)
         if not appended:
             appended.append(1)
             yield None
             append_here(broker, 3)  # looked at already, and not yet waited for
 
-    monkeypatch.setattr(FetchHandler, "reap", reap)
+    monkeypatch.setattr(FetchReader, "read", read)
     answer = client.ask(() if epoch else partitions, session=(session_id, epoch), wait_ms=2_000_000)
 
     assert answer.partitions[3][2]
@@ -453,7 +454,7 @@ def test_a_client_that_goes_away_leaves_nothing_waiting(
 def test_where_too_many_wait_a_fetch_looks_again_after_a_while(
     broker: RunningBroker, monkeypatch: pytest.MonkeyPatch, client: Client
 ) -> None:
-    monkeypatch.setattr("headrace.broker.waiting.MAX_PLACES", 0)
+    monkeypatch.setattr("headrace.broker.waiting_fetches.MAX_PLACES", 0)
     create(broker, 1)
 
     answer = client.ask([(0, 0)], wait_ms=2_000_000)

@@ -3,8 +3,8 @@ from typing import Any
 import pytest
 from kio.schema.errors import ErrorCode
 from kio.schema.init_producer_id.v5.request import InitProducerIdRequest
+from tests.broker.handlers.conftest import VERSIONS
 
-from headrace.broker.handlers import init_producer_id
 from headrace.broker.handlers.throttle import NO_THROTTLE
 from headrace.broker.state import Broker
 from headrace.errors import StorageError
@@ -23,7 +23,7 @@ def a_request(
     )
 
 
-@pytest.mark.parametrize("version", init_producer_id.VERSIONS)
+@pytest.mark.parametrize("version", VERSIONS["init_producer_id"])
 def test_every_version_gives_each_producer_its_own_id(version: int, ask: Any) -> None:
     first = ask(INIT_PRODUCER_ID, a_request(), version)
     second = ask(INIT_PRODUCER_ID, a_request(), version)

@@ -53,7 +53,7 @@ def test_a_first_version_has_no_rebalance_time_and_takes_that_of_the_session(
 ) -> None:
     joined = ask(JOIN, a_join(), 0)
 
-    group = broker.groups.coordinator.get("g")
+    group = broker.groups.coordinator.registry.by_id.get("g")
     assert group is not None
     member = group.members[joined.member_id]
     assert member.rebalance_timeout_ms == member.session_timeout_ms == 10_000
@@ -80,4 +80,4 @@ def test_who_may_not_join_is_told_why(
     assert answer.error_code == error_code
     assert answer.generation_id == -1
     assert answer.members == ()
-    assert broker.groups.coordinator.groups() == []
+    assert broker.groups.coordinator.registry.groups() == []

@@ -13,6 +13,7 @@ from kio.schema.list_offsets.v11.request import (
     ListOffsetsTopic,
 )
 from tests.at_once import at_once
+from tests.broker.handlers.conftest import VERSIONS
 
 from headrace.broker import turns
 from headrace.broker.handlers import list_offsets
@@ -52,7 +53,7 @@ def the_row(answer: Any) -> Any:
     return answer.topics[0].partitions[0]
 
 
-@pytest.mark.parametrize("version", list_offsets.VERSIONS)
+@pytest.mark.parametrize("version", VERSIONS["list_offsets"])
 def test_every_version_finds_both_ends(version: int, broker: Broker, ask: Any) -> None:
     broker.topics.log("t", 0).delete_records(2)
 

@@ -7,14 +7,14 @@ from kio.schema.list_partition_reassignments.v0.request import (
     ListPartitionReassignmentsTopics,
 )
 from tests.at_once import at_once
+from tests.broker.handlers.conftest import VERSIONS
 
-from headrace.broker.handlers import list_partition_reassignments
 from headrace.broker.state import Broker
 
 LIST_PARTITION_REASSIGNMENTS = 46
 
 
-@pytest.mark.parametrize("version", list_partition_reassignments.VERSIONS)
+@pytest.mark.parametrize("version", VERSIONS["list_partition_reassignments"])
 @pytest.mark.parametrize("names", [None, (), ("t",), ("t", "nope")])
 def test_none_is_ever_under_way(
     names: tuple[str, ...] | None, version: int, broker: Broker, ask: Any

@@ -5,8 +5,8 @@ import pytest
 from kio.schema.errors import ErrorCode
 from kio.schema.metadata.v10.request import MetadataRequest, MetadataRequestTopic
 from tests.at_once import at_once
+from tests.broker.handlers.conftest import VERSIONS
 
-from headrace.broker.handlers import metadata
 from headrace.broker.state import Broker
 
 METADATA = 3
@@ -31,7 +31,7 @@ def by_id(*ids: UUID) -> MetadataRequest:
     )
 
 
-@pytest.mark.parametrize("version", metadata.VERSIONS)
+@pytest.mark.parametrize("version", VERSIONS["metadata"])
 def test_every_version_names_the_broker_and_the_topic(
     version: int, broker: Broker, ask: Any
 ) -> None:

@@ -42,7 +42,7 @@ def test_every_version_commits_what_it_can_say(ask: Any, broker: Broker, version
     answer = ask(COMMIT, a_commit(metadata="why"), version)
 
     assert codes(answer) == {("t", 0): ErrorCode.none}
-    found = broker.groups.coordinator.offsets.get("g", "t", 0)
+    found = broker.groups.coordinator.registry.offsets.get("g", "t", 0)
     assert found is not None
     assert (found.offset, found.metadata) == (5, "why")
     assert found.leader_epoch == (2 if version >= 6 else -1)
@@ -64,7 +64,7 @@ def test_an_old_client_says_how_long_its_offset_shall_live(
 
     ask(COMMIT, request, version)
 
-    found = broker.groups.coordinator.offsets.get("g", "t", 0)
+    found = broker.groups.coordinator.registry.offsets.get("g", "t", 0)
     assert found is not None
     assert found.expire_timestamp_ms == found.commit_timestamp_ms + 60_000
 
@@ -96,7 +96,7 @@ def test_the_newest_version_names_topics_by_id(ask: Any, broker: Broker) -> None
         (unknown, 0): ErrorCode.unknown_topic_id,
         (None, 1): ErrorCode.unknown_topic_id,
     }
-    found = broker.groups.coordinator.offsets.get("g", "t", 0)
+    found = broker.groups.coordinator.registry.offsets.get("g", "t", 0)
     assert found is not None
     assert found.offset == 7
 
@@ -108,7 +108,7 @@ def test_what_is_not_there_cannot_be_committed(ask: Any, broker: Broker) -> None
 
     found = [one.error_code for topic in answer.topics for one in topic.partitions]
     assert found == [ErrorCode.none] + [ErrorCode.unknown_topic_or_partition] * 3
-    assert broker.groups.coordinator.offsets.count_of("g") == 1
+    assert broker.groups.coordinator.registry.offsets.count_of("g") == 1
 
 
 def test_metadata_has_a_limit(ask: Any) -> None:
@@ -187,5 +187,5 @@ def test_more_offsets_than_fit_one_batch_are_all_committed(ask: Any, broker: Bro
 
     found = [one.error_code for one in answer.topics[0].partitions]
     assert found == [ErrorCode.none] * 2_500 + [ErrorCode.unknown_topic_or_partition]
-    offsets = broker.groups.coordinator.offsets
+    offsets = broker.groups.coordinator.registry.offsets
     assert all(offsets.get("g", "wide", at) is not None for at in (0, 999, 1_000, 2_499))

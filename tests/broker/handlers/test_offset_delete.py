@@ -58,7 +58,7 @@ def test_offsets_go_where_nobody_reads(ask: Any, broker: Broker) -> None:
         ("u", 1): ErrorCode.none,
         ("nope", 0): ErrorCode.unknown_topic_or_partition,
     }
-    assert set(broker.groups.coordinator.offsets.of_group("g")) == {"t"}
+    assert set(broker.groups.coordinator.registry.offsets.of_group("g")) == {"t"}
 
 
 @pytest.mark.parametrize(

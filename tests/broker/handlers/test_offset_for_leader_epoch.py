@@ -8,8 +8,8 @@ from kio.schema.offset_for_leader_epoch.v4.request import (
     OffsetForLeaderTopic,
 )
 from tests.at_once import at_once
+from tests.broker.handlers.conftest import VERSIONS
 
-from headrace.broker.handlers import offset_for_leader_epoch
 from headrace.broker.state import Broker
 
 OFFSET_FOR_LEADER_EPOCH = 23
@@ -36,7 +36,7 @@ def the_row(answer: Any) -> Any:
     return answer.topics[0].partitions[0]
 
 
-@pytest.mark.parametrize("version", offset_for_leader_epoch.VERSIONS)
+@pytest.mark.parametrize("version", VERSIONS["offset_for_leader_epoch"])
 def test_every_version_finds_the_end_of_the_current_epoch(version: int, ask: Any) -> None:
     row = the_row(ask(OFFSET_FOR_LEADER_EPOCH, a_request(), version))
 

@@ -24,7 +24,7 @@ from headrace.coordinators.groups.messages import (
     TopicShape,
 )
 from headrace.coordinators.groups.records import GroupRecord
-from headrace.coordinators.groups.registry import Surroundings
+from headrace.coordinators.groups.registry import GroupEnvironment
 from headrace.errors import CoordinatorNotAvailableError
 
 _Reply = TypeVar("_Reply")
@@ -58,14 +58,14 @@ class Desk:
     def __init__(self) -> None:
         ids = itertools.count(1)
         self.topics = FakeTopics()
-        self.surroundings = Surroundings(
+        self.environment = GroupEnvironment(
             self.topics,
             lambda: ClassicLimits(6_000, 1_800_000, 100, 0),
             lambda group_id: ConsumerLimits(session_timeout_ms=SESSION_MS),
             lambda client: f"{client}-{next(ids)}",
             lambda client: f"id-{next(ids)}",
         )
-        self.coordinator = GroupCoordinator(self.surroundings)
+        self.coordinator = GroupCoordinator(self.environment)
         self.now_ms = START_MS
         self.log: list[GroupRecord] = []
         self.answers: dict[object, JoinReply | SyncReply] = {}
@@ -92,8 +92,8 @@ class Desk:
         """Another coordinator that has read the same log."""
         desk = Desk()
         desk.topics, desk.now_ms, desk.log = self.topics, self.now_ms, list(self.log)
-        desk.coordinator.apply_all(desk.log, desk.now_ms)
-        desk.coordinator.loaded({record.group_id for record in desk.log}, desk.now_ms)
+        desk.coordinator.registry.apply_all(desk.log, desk.now_ms)
+        desk.coordinator.registry.loaded({record.group_id for record in desk.log}, desk.now_ms)
         return desk
 
     # --- members

@@ -10,10 +10,10 @@ from collections.abc import Callable, Sequence
 from typing import Any, TypeVar
 
 from headrace.broker.clock import Clock, Timer
-from headrace.broker.groups.loader import Loader
+from headrace.broker.groups.environment import group_environment
+from headrace.broker.groups.loader import GroupLoader
 from headrace.broker.groups.offsets_topic import OffsetsTopic, Storage
-from headrace.broker.groups.searches import Searches
-from headrace.broker.groups.surroundings import surroundings_of
+from headrace.broker.groups.pattern_resolver import PatternResolver
 from headrace.broker.topic_names import GROUP_METADATA_TOPIC
 from headrace.broker.topics import Topics
 from headrace.coordinators.groups.coordinator import GroupCoordinator
@@ -27,7 +27,6 @@ from headrace.coordinators.groups.messages import (
     SyncRequest,
     Ticket,
 )
-from headrace.coordinators.groups.offset_requests import expire, forget_topic
 from headrace.coordinators.groups.records import GroupRecord, OffsetCommit, TargetAssignmentEpoch
 from headrace.errors import (
     CoordinatorNotAvailableError,
@@ -48,7 +47,7 @@ _EXPIRED_AT_ONCE = 100
 _NOT_WRITTEN = "The group's state could not be written."
 
 
-class Groups:
+class GroupRuntime:
     """All groups of one broker, with their log, loads and timers."""
 
     def __init__(
@@ -59,7 +58,7 @@ class Groups:
         storage: Storage,
         metrics: Metrics,
     ) -> None:
-        self._surroundings = surroundings_of(topics, settings)
+        self._environment = group_environment(topics, settings)
         self._settings, self.clock, self._metrics = settings, clock, metrics
         self.offsets_topic = OffsetsTopic(topics, clock, storage)
         self._parked: set[asyncio.Future[Any]] = set()
@@ -69,9 +68,11 @@ class Groups:
         self._begin()
 
     def _begin(self) -> None:
-        self.coordinator = GroupCoordinator(self._surroundings)
-        self._searches = Searches(self.coordinator, self.clock, self.carry_out_soon)
-        self._loader = Loader(self.coordinator, self.offsets_topic, self.clock, self.carry_out_soon)
+        self.coordinator = GroupCoordinator(self._environment)
+        self._patterns = PatternResolver(self.coordinator, self.clock, self.carry_out_soon)
+        self._loader = GroupLoader(
+            self.coordinator, self.offsets_topic, self.clock, self.carry_out_soon
+        )
         # Asked at every heartbeat, so without a step in between.
         self.is_ready = self._loader.is_ready
         self.ready = self._loader.ready
@@ -162,8 +163,8 @@ class Groups:
         """Write and apply now; answer, and call `done`, when the disk has it."""
         if not decision.records:
             decision.on_written()
-            if self.coordinator.has_searches_due:
-                self._searches.start_those_due()
+            if self.coordinator.has_unresolved:
+                self._patterns.start_due()
             self._answer(decision, None, done)
             return
         try:
@@ -175,8 +176,8 @@ class Groups:
         decision.on_written()
         self._count(decision.records)
         self._keep_time()
-        if self.coordinator.has_searches_due:
-            self._searches.start_those_due()
+        if self.coordinator.has_unresolved:
+            self._patterns.start_due()
 
         def on_disk(failure: StorageWriteError | None) -> None:
             if failure is None:
@@ -266,10 +267,10 @@ class Groups:
         """End offsets that are too old, and groups that are empty and have none."""
         retention_ms = self._settings.int("offsets.retention.minutes") * 60_000
         await self.all_ready()
-        for at, group in enumerate(self.coordinator.groups(), 1):
-            if self.coordinator.get(group.group_id) is group:
+        for at, group in enumerate(self.coordinator.registry.groups(), 1):
+            if self.coordinator.registry.by_id.get(group.group_id) is group:
                 now_ms = self.clock.now_ms()
-                self.carry_out_soon(expire(self.coordinator, group.group_id, now_ms, retention_ms))
+                self.carry_out_soon(self.coordinator.expire(group.group_id, now_ms, retention_ms))
             if at % _EXPIRED_AT_ONCE == 0:
                 await asyncio.sleep(0)
 
@@ -277,16 +278,16 @@ class Groups:
         """Forget what groups have read of it; without their own topic, forget the groups."""
         if topic.name == GROUP_METADATA_TOPIC:
             self._release(CoordinatorNotAvailableError("The groups' topic was deleted."))
-            self._searches.stop()
+            self._patterns.stop()
             self._begin()
             return
-        for decision in forget_topic(self.coordinator, topic.name, self.clock.steady_ms()):
+        for decision in self.coordinator.forget_topic(topic.name, self.clock.steady_ms()):
             self.carry_out_soon(decision)
 
     def drain(self) -> None:
         """The broker stops: send those who wait away, to come back when it is there again."""
         self._is_draining = True
-        self._searches.stop()
+        self._patterns.stop()
         self._release(_stopping())
 
     def _release(self, error: GroupError) -> None:

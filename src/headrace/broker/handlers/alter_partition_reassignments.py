@@ -20,11 +20,9 @@ from kio.schema.errors import ErrorCode
 
 from headrace.broker.handlers.replica_assignment import check_assignments
 from headrace.broker.handlers.throttle import NO_THROTTLE
-from headrace.broker.slices import in_slices
 from headrace.broker.state import Broker, RequestContext
+from headrace.broker.turns import in_slices
 from headrace.errors import InvalidReplicaAssignmentError
-
-VERSIONS = range(0, 2)
 
 
 async def handle(

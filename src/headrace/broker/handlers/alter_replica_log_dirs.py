@@ -20,8 +20,6 @@ from kio.static.primitive import i32
 from headrace.broker.handlers.throttle import NO_THROTTLE
 from headrace.broker.state import Broker, RequestContext
 
-VERSIONS = range(1, 3)
-
 
 def handle(
     request: AlterReplicaLogDirsRequest, broker: Broker, context: RequestContext

@@ -21,13 +21,12 @@ from kio.schema.api_versions.v4.response import (
 from kio.schema.errors import ErrorCode
 from kio.static.primitive import i16, i64
 
-from headrace.broker.dispatch import API_VERSIONS, APIS, Api
+from headrace.broker.dispatch import APIS, Api
 from headrace.broker.handlers.throttle import NO_THROTTLE
 from headrace.broker.state import Broker, RequestContext
 from headrace.protocol.codec import Encoded, encode_response
+from headrace.protocol.versions import API_VERSIONS
 
-KEY = API_VERSIONS
-VERSIONS = range(0, 5)
 _SOFTWARE = re.compile(r"[a-zA-Z0-9](?:[a-zA-Z0-9\-.]*[a-zA-Z0-9])?")
 
 
@@ -65,12 +64,12 @@ def handle(
 @cache
 def _everything(version: int) -> Encoded:
     response = _response(ErrorCode.none, list(APIS.values()), _FEATURES, version)
-    return Encoded(encode_response(KEY, version, response))
+    return Encoded(encode_response(API_VERSIONS, version, response))
 
 
 def unsupported() -> ApiVersionsResponse:
     """The answer to a version that is not served, to be written as v0."""
-    return _response(ErrorCode.unsupported_version, [APIS[KEY]])
+    return _response(ErrorCode.unsupported_version, [APIS[API_VERSIONS]])
 
 
 def _response(

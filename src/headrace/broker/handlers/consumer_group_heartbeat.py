@@ -17,15 +17,13 @@ from kio.schema.errors import ErrorCode
 from kio.static.primitive import i32, i32Timedelta
 
 from headrace.broker.error_codes import code_for
-from headrace.broker.groups.runtime import Groups
-from headrace.broker.handlers.client_host import client_host
+from headrace.broker.groups.runtime import GroupRuntime
 from headrace.broker.handlers.throttle import NO_THROTTLE
 from headrace.broker.state import Broker, RequestContext
 from headrace.coordinators.groups.messages import ConsumerHeartbeatReply, ConsumerHeartbeatRequest
 from headrace.errors import GroupError
 from headrace.protocol.schema import MILLISECOND
 
-VERSIONS = range(0, 2)
 _MAKES_ITS_ID_SINCE = 1
 _NO_TIME = i32Timedelta.parse(timedelta(0))
 
@@ -50,7 +48,7 @@ def handle(
     return _response(decision.reply)
 
 
-async def _answer_later(heartbeat: ConsumerHeartbeatRequest, groups: Groups) -> _Response:
+async def _answer_later(heartbeat: ConsumerHeartbeatRequest, groups: GroupRuntime) -> _Response:
     try:
         await groups.writable(heartbeat.group_id)
         decision = groups.consumer_heartbeat(heartbeat)
@@ -86,7 +84,7 @@ def _heartbeat(
             else {one.topic_id: tuple(one.partitions) for one in owned if one.topic_id is not None}
         ),
         client_id=context.client_id,
-        client_host=client_host(context),
+        client_host=context.member_host,
         makes_its_id=context.api_version >= _MAKES_ITS_ID_SINCE,
     )
 

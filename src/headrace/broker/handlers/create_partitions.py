@@ -20,11 +20,9 @@ from kio.schema.types import TopicName
 from headrace.broker.error_codes import code_for
 from headrace.broker.handlers.replica_assignment import check_assignments
 from headrace.broker.handlers.throttle import NO_THROTTLE
-from headrace.broker.slices import in_slices
 from headrace.broker.state import Broker, RequestContext
+from headrace.broker.turns import in_slices
 from headrace.errors import HeadraceError, InvalidReplicaAssignmentError, RequestError
-
-VERSIONS = range(0, 4)
 
 
 async def handle(

@@ -22,8 +22,8 @@ from kio.static.primitive import i8, i16, i32
 from headrace.broker.error_codes import code_for
 from headrace.broker.handlers.replica_assignment import check_assignments
 from headrace.broker.handlers.throttle import NO_THROTTLE
-from headrace.broker.slices import in_slices
 from headrace.broker.state import Broker, RequestContext
+from headrace.broker.turns import in_slices
 from headrace.errors import (
     HeadraceError,
     InvalidConfigError,
@@ -33,7 +33,6 @@ from headrace.errors import (
 )
 from headrace.model import Topic
 
-VERSIONS = range(2, 8)
 _DEFAULT = -1
 _FIRST_VERSION_WITH_CONFIGS = 5
 

@@ -10,12 +10,9 @@ from kio.schema.types import GroupId
 
 from headrace.broker.error_codes import code_for
 from headrace.broker.handlers.throttle import NO_THROTTLE
-from headrace.broker.slices import in_slices
 from headrace.broker.state import Broker, RequestContext
-from headrace.coordinators.groups.offset_requests import delete_group
+from headrace.broker.turns import in_slices
 from headrace.errors import GroupError
-
-VERSIONS = range(0, 3)
 
 
 async def handle(
@@ -34,7 +31,7 @@ async def _delete(group_id: GroupId, broker: Broker) -> ErrorCode:
     try:
         await groups.ready(group_id)
         now_ms = groups.clock.steady_ms()
-        await groups.carry_out(delete_group(groups.coordinator, group_id, now_ms))
+        await groups.carry_out(groups.coordinator.delete_group(group_id, now_ms))
     except GroupError as error:
         return code_for(error)
     return ErrorCode.none

@@ -14,12 +14,11 @@ from kio.static.primitive import i64
 
 from headrace.broker.error_codes import code_for
 from headrace.broker.handlers.throttle import NO_THROTTLE
-from headrace.broker.slices import in_slices
 from headrace.broker.state import Broker, RequestContext
+from headrace.broker.turns import in_slices
 from headrace.errors import HeadraceError, InvalidTopicError
 from headrace.log.partition_log import PartitionLog
 
-VERSIONS = range(0, 3)
 _NO_WATERMARK = i64(-1)
 _HIGH_WATERMARK = -1
 

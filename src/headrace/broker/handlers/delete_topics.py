@@ -18,12 +18,11 @@ from kio.schema.types import TopicName
 
 from headrace.broker.error_codes import code_for
 from headrace.broker.handlers.throttle import NO_THROTTLE
-from headrace.broker.slices import in_slices
 from headrace.broker.state import Broker, RequestContext
+from headrace.broker.turns import in_slices
 from headrace.errors import HeadraceError, RequestError
 from headrace.model import Topic
 
-VERSIONS = range(1, 7)
 _DISABLED = "Topic deletion is disabled."
 
 

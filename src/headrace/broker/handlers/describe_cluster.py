@@ -14,7 +14,6 @@ from headrace.broker.handlers.operations import CLUSTER_OPERATIONS, NOT_ASKED
 from headrace.broker.handlers.throttle import NO_THROTTLE
 from headrace.broker.state import Broker, RequestContext
 
-VERSIONS = range(0, 3)
 BROKERS, CONTROLLERS = 1, 2
 
 

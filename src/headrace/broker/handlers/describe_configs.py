@@ -21,15 +21,13 @@ from headrace.broker import loggers
 from headrace.broker.config_changes import ResourceType
 from headrace.broker.error_codes import code_for
 from headrace.broker.handlers.throttle import NO_THROTTLE
-from headrace.broker.slices import in_slices
 from headrace.broker.state import Broker, RequestContext
 from headrace.broker.topic_names import check_topic_name
+from headrace.broker.turns import in_slices
 from headrace.errors import HeadraceError, RequestError, UnknownTopicError
 from headrace.settings.catalogue import ConfigType
 from headrace.settings.describe import ConfigEntry
 from headrace.settings.layers import ConfigSource
-
-VERSIONS = range(1, 5)
 
 
 async def handle(

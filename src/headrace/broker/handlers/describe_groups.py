@@ -17,11 +17,10 @@ from kio.schema.types import GroupId
 from headrace.broker.error_codes import code_for
 from headrace.broker.handlers.operations import GROUP_OPERATIONS, NOT_ASKED
 from headrace.broker.handlers.throttle import NO_THROTTLE
-from headrace.broker.slices import in_slices
 from headrace.broker.state import Broker, RequestContext
+from headrace.broker.turns import in_slices
 from headrace.errors import GroupError, GroupNotFoundError
 
-VERSIONS = range(0, 7)
 _NOT_FOUND_SINCE = 6
 _DEAD = "Dead"
 

@@ -23,11 +23,9 @@ from kio.schema.types import TopicName
 from kio.static.primitive import i32, i64
 
 from headrace.broker.handlers.throttle import NO_THROTTLE
-from headrace.broker.slices import in_slices
 from headrace.broker.state import Broker, RequestContext
+from headrace.broker.turns import in_slices
 from headrace.model import TopicPartition
-
-VERSIONS = range(1, 6)
 
 
 async def handle(

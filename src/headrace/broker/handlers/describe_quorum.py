@@ -30,7 +30,6 @@ from headrace.broker.listeners import client_listener
 from headrace.broker.state import Broker, RequestContext
 from headrace.broker.topic_names import CLUSTER_METADATA_TOPIC
 
-VERSIONS = range(0, 3)
 _FIRST_EPOCH = 1
 _NO_ERROR = ""  # Kafka writes an empty text here, not null
 

@@ -21,13 +21,11 @@ from kio.static.primitive import i32
 from headrace.broker.error_codes import code_for
 from headrace.broker.handlers.operations import TOPIC_OPERATIONS
 from headrace.broker.handlers.throttle import NO_THROTTLE
-from headrace.broker.slices import in_slices
 from headrace.broker.state import Broker, RequestContext
 from headrace.broker.topic_names import INTERNAL_TOPICS, check_topic_name
+from headrace.broker.turns import in_slices
 from headrace.errors import HeadraceError
 from headrace.model import Topic
-
-VERSIONS = range(0, 1)
 
 
 async def handle(

@@ -20,10 +20,9 @@ from kio.schema.errors import ErrorCode
 from kio.schema.types import TopicName
 
 from headrace.broker.handlers.throttle import NO_THROTTLE
-from headrace.broker.slices import in_slices
 from headrace.broker.state import Broker, RequestContext
+from headrace.broker.turns import in_slices
 
-VERSIONS = range(0, 3)
 PREFERRED, UNCLEAN = 0, 1
 
 _Verdict = tuple[ErrorCode, str]

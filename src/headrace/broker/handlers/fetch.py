@@ -3,37 +3,50 @@
 v7   sessions (KIP-227)
 v13  topics by id; an unknown one is error 100
 
-The first partition that has data gives at least one whole batch, whatever the
-limits say (KIP-74); the others only what fits.
+A fetch runs through at once when it can: the common one makes no task. One that names
+thousands of partitions, or needs a thread to read or check something first, stops at a
+step, holds its connection as Kafka mutes a channel, and goes on as a task in the turns
+that long work shares (`turns.py`).
 """
 
+import asyncio
 import logging
-from collections.abc import Generator, Iterable
-from pathlib import Path
-from time import perf_counter
-from typing import TYPE_CHECKING
+from collections.abc import Callable, Generator
+from itertools import islice
 
 from kio.schema.errors import ErrorCode
 
-from headrace.broker.error_codes import code_for
-from headrace.broker.fetch_answers import Found, Harvest
-from headrace.broker.fetch_sessions import FINAL_EPOCH, INITIAL_EPOCH, FetchSession, Watched
-from headrace.broker.handlers.leader_epoch import check_leader_epoch
-from headrace.broker.pending_fetch import PendingFetch, Steps
-from headrace.errors import CorruptBatchError, HeadraceError, OffsetOutOfRangeError, TopicError
-from headrace.log.access import BLOCKING, RESIDENT, Access, NotReadyError
-from headrace.log.partition_log import FileSlice, PartitionLog
-from headrace.log.verifying import prepare
-from headrace.protocol.fetch import STEP_ELEMENTS, FetchRequest, PartitionHead
+from headrace.broker.answers import Channel, QueuedAnswer
+from headrace.broker.committer import Committer
+from headrace.broker.fetch_answers import (
+    STEP_PARTITIONS,
+    FetchedPartition,
+    FetchedPartitions,
+    encode,
+)
+from headrace.broker.fetch_reader import FetchReader, Steps
+from headrace.broker.fetch_sessions import (
+    FINAL_EPOCH,
+    INITIAL_EPOCH,
+    FetchSession,
+    FetchSessions,
+    Watched,
+)
+from headrace.broker.read_threads import ReadThreads
+from headrace.broker.state import Broker
+from headrace.broker.turns import Turn
+from headrace.broker.waiting_fetches import WaitingFetches
+from headrace.errors import TooManyElementsError, WireError
+from headrace.log.partition_log import PartitionLog
+from headrace.log.verifying import Preparation
+from headrace.metrics import Metrics
+from headrace.protocol import fetch
+from headrace.protocol.fetch import STEP_ELEMENTS, FetchRequest
 from headrace.protocol.headers import RequestHeader
-
-if TYPE_CHECKING:
-    from headrace.broker.connection import Connection
-    from headrace.broker.service import Service
 
 _log = logging.getLogger(__name__)
 
-VERSIONS = range(4, 19)
+READ_COMMITTED = 1
 # Partitions that a request may name beyond those there are: a consumer of the largest topic may
 # not know yet that it was deleted.
 SPARE_PARTITIONS = 10_000
@@ -41,25 +54,34 @@ SPARE_PARTITIONS = 10_000
 # bytes at least) for a step; others may be read over several turns of the loop, and the buffer
 # is not theirs that long.
 SMALL_REQUEST_BYTES = 3 * STEP_ELEMENTS
-# A harvest makes a step when it has taken this long.
-STEP_SECONDS = 0.002
-# A read that is still not ready then (its pages or its index are lost again and again) waits.
-MAX_PREPARATIONS = 20
-_UNKNOWN = -1
+# Too many wait already: this one is not told of appends but looks again after a while.
+CROWDED_WAIT_MS = 100
+
+_NO_LOGS: dict[PartitionLog, FetchedPartition] = {}
 
 
 class FetchHandler:
-    """Resolves sessions, finds logs and file ranges. Event-loop thread only."""
+    """What all fetches share. Event-loop thread only."""
 
-    def __init__(self, service: "Service") -> None:
-        self.service = service
-        self._finder = service.finder
-        self._reported: set[tuple[Path, int]] = set()
-        self.max_bytes = service.broker.settings.int("fetch.max.bytes")
-
-    def handle(
-        self, connection: "Connection", data: bytearray, end: int, header: RequestHeader
+    def __init__(
+        self,
+        loop: asyncio.AbstractEventLoop,
+        broker: Broker,
+        metrics: Metrics,
+        *,
+        reader: FetchReader,
+        sessions: FetchSessions,
+        committer: Committer,
+        reads: ReadThreads,
+        waiting: WaitingFetches,
     ) -> None:
+        self.loop, self.metrics, self.now_ms = loop, metrics, broker.now_ms
+        self.reader, self.sessions = reader, sessions
+        self.committer, self.reads, self.waiting = committer, reads, waiting
+        self.max_bytes = broker.settings.int("fetch.max.bytes")
+        self._topics = broker.topics
+
+    def handle(self, connection: Channel, data: bytearray, end: int, header: RequestHeader) -> None:
         """Serve one request."""
         pending = PendingFetch(self, connection, header)
         size = end - header.body
@@ -69,146 +91,287 @@ class FetchHandler:
         with memoryview(data) as view:
             copy = bytes(view[header.body : end])
         # A partition is named at most once, with its topic.
-        count = self.service.broker.topics.partition_count
+        count = self._topics.partition_count
         pending.start(copy, 0, size, 2 * (count + SPARE_PARTITIONS))
 
-    def find_session(
-        self, request: FetchRequest, has_ids: bool
-    ) -> Generator[None, None, tuple[ErrorCode, FetchSession | None]]:
-        """(error, session) of a request; no session where it asks for none or there is no room."""
-        sessions = self.service.sessions
-        now_ms = self.service.broker.now_ms()
-        if request.session_epoch > INITIAL_EPOCH:
-            session = sessions.get(request.session_id)
-            if session is None:
-                return ErrorCode.fetch_session_id_not_found, None
-            if session.epoch != request.session_epoch:
-                return ErrorCode.invalid_fetch_session_epoch, None
-            if session.has_topic_ids != has_ids:
-                return ErrorCode.fetch_session_topic_id_error, None
-            session.advance(now_ms)
-            if request.topics or request.forgotten:
-                yield from session.take_in(request)
-                if not sessions.settle(session, now_ms):
-                    return ErrorCode.fetch_session_id_not_found, None
-            return ErrorCode.none, session
-        if request.session_id:
-            sessions.close(request.session_id)
-        if request.session_epoch == FINAL_EPOCH or not request.topics:
-            return ErrorCode.none, None
-        partitions = sum([len(asked) for _, asked in request.topics])
-        session = sessions.open(has_ids, now_ms, partitions)
-        if session is not None:
-            yield from session.take_in(request)
-            if not sessions.settle(session, now_ms):
-                session = None
-        return ErrorCode.none, session
 
-    def reap(
-        self, watched: Iterable[Watched], has_ids: bool, allowed: int, harvest: Harvest
-    ) -> Steps:
-        """Look at every partition, for `allowed` bytes of all of them, and add it to `harvest`."""
-        step_ends = 0.0
-        until_look = 2
-        for one in watched:
-            until_look -= 1
-            if not until_look:
-                # By the clock: a log that is opened for the first time takes as long as a hundred.
-                until_look = 2
-                now = perf_counter()
-                if not step_ends:
-                    step_ends = now + STEP_SECONDS
-                elif now >= step_ends:
-                    yield None
-                    step_ends = perf_counter() + STEP_SECONDS
-            try:
-                self._look(one, has_ids, allowed, harvest, RESIDENT)
-            except NotReadyError as error:
-                yield from self._look_patiently(one, has_ids, allowed, harvest, error)
-                step_ends = perf_counter() + STEP_SECONDS
+class PendingFetch(QueuedAnswer):
+    """Event-loop thread only."""
 
-    def _look_patiently(
-        self,
-        one: Watched,
-        has_ids: bool,
-        allowed: int,
-        harvest: Harvest,
-        not_ready: NotReadyError,
-    ) -> Steps:
-        for _ in range(MAX_PREPARATIONS):
-            try:
-                yield prepare(not_ready.need)
-            except OSError:
-                self._add_failed(one, ErrorCode.kafka_storage_error, harvest)
-                return
-            try:
-                self._look(one, has_ids, allowed, harvest, RESIDENT)
-            except NotReadyError as error:
-                not_ready = error
-            else:
-                return
-        self._look(one, has_ids, allowed, harvest, BLOCKING)
+    __slots__ = ("_connection", "_grown", "_grown_bytes", "_handler", "_has_ids", "_header",
+                 "_is_held", "_is_waiting", "_kept", "_logs", "_missing_bytes", "_request",
+                 "_sees_all", "_session", "_task", "_timer", "_unknown_count",
+                 "_watched")  # fmt: skip
 
-    def _look(
-        self, one: Watched, has_ids: bool, allowed: int, harvest: Harvest, access: Access
-    ) -> None:
+    def __init__(self, handler: "FetchHandler", connection: Channel, header: RequestHeader) -> None:
+        self.is_ready = False
+        self.pieces = ()
+        self._handler = handler
+        self._connection = connection
+        self._header = header
+        self._has_ids = header.api_version >= fetch.TOPIC_IDS_FROM
+        self._task: asyncio.Task[None] | None = None
+        self._is_held = False
+        self._is_waiting = False
+        self._unknown_count = 0  # partitions it waits with and that are not there
+        self._logs = _NO_LOGS  # waited for
+        # Set on its way.
+        self._request: FetchRequest
+        self._session: FetchSession | None
+        self._watched: list[Watched]
+        # Set when it begins to wait.
+        self._timer: asyncio.TimerHandle
+        self._kept: list[FetchedPartition] | None  # what an incremental answer has to tell already
+        self._grown: dict[PartitionLog, None]
+        self._grown_bytes: int
+        self._missing_bytes: int
+        self._sees_all: bool
+
+    # --- its course
+
+    def start(self, data: bytes | bytearray, position: int, end: int, max_elements: int) -> None:
+        """Answer the request in `data`, now or later."""
+        self._connection.reserve(self)
+        self._run(self._serve(data, position, end, max_elements))
+
+    def _run(self, steps: Steps) -> None:
+        for preparation in steps:
+            if not self._is_held:
+                self._is_held = True
+                self._connection.hold()
+            self._task = self._handler.loop.create_task(self._run_on(preparation, steps))
+            return
+
+    async def _run_on(self, preparation: Preparation | None, steps: Steps) -> None:
+        turn = Turn()
+        handler = self._handler
         try:
-            log = self._finder.find(one.topic, one.partition, has_ids)
-            if epoch_code := check_leader_epoch(log, one.leader_epoch):
-                self._add_failed(one, epoch_code, harvest)
+            while True:
+                try:
+                    if preparation is None:
+                        await turn.breathe()
+                    else:
+                        await handler.reads.carry_out(preparation)
+                except OSError as error:
+                    preparation = steps.throw(error)
+                else:
+                    preparation = next(steps)
+        except StopIteration:
+            return
+        except WireError as error:
+            handler.metrics.wire_errors.value += 1
+            facts = {"peer": self._connection.peer, "reason": str(error)}
+            _log.info("bad request; closing", extra=facts)
+        except Exception:
+            _log.exception("request failed; closing", extra={"peer": self._connection.peer})
+        self._connection.close()
+
+    def _serve(self, data: bytes | bytearray, position: int, end: int, max_elements: int) -> Steps:
+        handler = self._handler
+        version = self._header.api_version
+        try:
+            request = yield from fetch.read_steps(data, position, end, version, max_elements)
+        except TooManyElementsError as error:
+            if version < fetch.SESSIONS_FROM:
+                raise  # the answer has no place for an error yet
+            facts = {"peer": self._connection.peer, "reason": str(error)}
+            _log.info("fetch refused", extra=facts)
+            yield from self._refuse(ErrorCode.invalid_request)
+            return
+        self._request = request
+        session = None
+        if request.session_id or request.session_epoch != FINAL_EPOCH:
+            code, session = yield from handler.sessions.find(
+                request, self._has_ids, handler.now_ms()
+            )
+            if code:
+                yield from self._refuse(code)
                 return
-            left = allowed - harvest.byte_count
-            slices = self._read(log, one, left, access, is_first=not harvest.byte_count)
-        except TopicError as error:
-            # As in Kafka, what is not there does not keep the rest from waiting.
-            harvest.add(self._failed(one, code_for(error), error))
-            return
-        except HeadraceError as error:
-            self._add_failed(one, code_for(error), harvest, error)
-            return
-        except OSError:
-            self._add_failed(one, ErrorCode.kafka_storage_error, harvest)
-            return
-        end = log.log_end_offset
-        head = PartitionHead(one.partition, 0, end, end, log.log_start_offset)
-        byte_count = sum([piece.length for piece in slices]) if slices else 0
-        found = Found(one, head, slices, byte_count)
-        harvest.logs[log] = found
-        harvest.add(found)
+        self._session = session
+        if session is not None:
+            # A list: another request may change the session while this one is under way.
+            self._watched = list(session.watched.values())
+        elif not self._is_held:
+            self._watched = [
+                Watched(topic, asked)
+                for topic, partitions in request.topics
+                for asked in partitions
+            ]
+        else:
+            self._watched = yield from _watched_of(request)
+        # What was produced before, on any connection, can be read now.
+        handler.committer.flush()
+        fetched = FetchedPartitions()
+        max_bytes = min(request.max_bytes, handler.max_bytes)
+        yield from handler.reader.read(self._watched, self._has_ids, max_bytes, fetched)
+        min_bytes = min(request.min_bytes, max_bytes)
+        if (
+            fetched.byte_count >= min_bytes
+            or fetched.has_error
+            or request.max_wait_ms <= 0
+            or not fetched.logs
+            or handler.waiting.is_closed
+        ):
+            yield from self._finish(fetched)
+        else:
+            yield from self._wait(fetched, min_bytes - fetched.byte_count)
 
-    def _read(
-        self, log: PartitionLog, one: Watched, left: int, access: Access, *, is_first: bool
-    ) -> list[FileSlice]:
-        if left <= 0 and not is_first:
-            if not log.log_start_offset <= one.offset <= log.log_end_offset:
-                raise OffsetOutOfRangeError(one.offset, log.log_start_offset, log.log_end_offset)
-            return []
-        limit = min(left, one.max_bytes)
-        slices = log.read(one.offset, limit, access=access)
-        if not is_first and slices and slices[0].length > limit:
-            return []  # its first batch does not fit; the next fetch starts with it
-        return slices
+    def _refuse(self, code: ErrorCode) -> Steps:
+        self._handler.metrics.count_error(1, code)
+        self.pieces = yield from encode(self._header, code, 0, [])
+        self._complete()
 
-    def _add_failed(
-        self, one: Watched, code: ErrorCode, harvest: Harvest, error: HeadraceError | None = None
-    ) -> None:
-        harvest.has_error = True
-        harvest.add(self._failed(one, code, error))
+    @property
+    def _is_incremental(self) -> bool:
+        return self._session is not None and self._request.session_epoch > INITIAL_EPOCH
 
-    def _failed(self, one: Watched, code: ErrorCode, error: HeadraceError | None = None) -> Found:
-        metrics = self.service.metrics
-        metrics.count_error(1, code)
-        start = end = _UNKNOWN
-        if isinstance(error, CorruptBatchError):
-            metrics.corrupt_reads.value += 1
-            self._report_damage(error)
-        elif isinstance(error, OffsetOutOfRangeError):
-            start, end = error.start, error.end
-        head = PartitionHead(one.partition, code, end, end, start)
-        return Found(one, head, [], 0)
+    def _finish(self, fetched: FetchedPartitions) -> Steps:
+        found, session = fetched.partitions, self._session
+        session_id = 0
+        if session is not None:
+            session_id = session.session_id
+            if self._is_incremental:
+                found = yield from _news(found)
+            left = STEP_PARTITIONS
+            for one in found:
+                one.watched.high_watermark = one.head.high_watermark
+                one.watched.log_start_offset = one.head.log_start_offset
+                if one.byte_count:
+                    session.served(one.watched)
+                left -= 1
+                if not left:
+                    left = STEP_PARTITIONS
+                    yield None
+        self._handler.metrics.fetched_bytes.value += fetched.byte_count
+        is_committed = self._request.isolation_level == READ_COMMITTED
+        self.pieces = yield from encode(
+            self._header, 0, session_id, found, is_committed=is_committed
+        )
+        self._complete()
 
-    def _report_damage(self, error: CorruptBatchError) -> None:
-        place = (error.path, error.position)
-        if place not in self._reported:
-            self._reported.add(place)
-            _log.error("damaged batch, not served: %s", error)
+    def _complete(self) -> None:
+        self._connection.complete(self)
+        if self._is_held:
+            self._is_held = False
+            self._connection.go_on()
+
+    # --- waiting
+
+    def _wait(self, fetched: FetchedPartitions, missing_bytes: int) -> Steps:
+        handler = self._handler
+        wait_ms = self._request.max_wait_ms
+        self._missing_bytes = missing_bytes
+        self._grown_bytes = 0
+        self._grown = {}
+        self._kept = None
+        self._sees_all = False
+        if handler.waiting.is_crowded:
+            wait_ms = min(wait_ms, CROWDED_WAIT_MS)
+            self._sees_all = True
+        else:
+            if self._is_incremental:
+                self._kept = yield from _news(fetched.partitions)
+            logs = self._logs = fetched.logs
+            if len(logs) <= STEP_PARTITIONS:
+                handler.waiting.add(self, logs)
+            else:
+                yield from self._in_pieces(handler.waiting.add)
+            if self._is_held and (grown := [log for log in logs if _has_grown(log, logs[log])]):
+                # Others had the loop since these were looked at.
+                self._grown.update(dict.fromkeys(grown))
+                self._grown_bytes = self._missing_bytes
+        handler.metrics.fetch_waiters.value += 1
+        # What it names and is not there takes memory as well.
+        self._unknown_count = max(0, len(self._watched) - len(self._logs))
+        handler.waiting.places += self._unknown_count
+        self._is_waiting = True
+        self._timer = handler.loop.call_later(wait_ms / 1000, self._wake)
+        if self._is_held:
+            # Nothing is under way: the client may go on, or be seen to go.
+            self._is_held = False
+            self._connection.go_on()
+        if self._grown_bytes >= self._missing_bytes:
+            self._wake()
+
+    def _in_pieces(self, act: "Callable[[PendingFetch, list[PartitionLog]], None]") -> Steps:
+        logs = iter(self._logs)
+        while piece := list(islice(logs, STEP_PARTITIONS)):
+            act(self, piece)
+            yield None
+
+    def on_append(self, log: PartitionLog | None, byte_count: int) -> None:
+        """A log that is waited for has grown; None: everything may be different."""
+        if log is None:
+            self._sees_all = True
+        elif self._kept is not None:
+            self._grown[log] = None
+        self._grown_bytes += byte_count
+        if self._grown_bytes >= self._missing_bytes:
+            self._wake()
+
+    def _wake(self) -> None:
+        if self._is_waiting:
+            self._stop_waiting()
+            self._run(self._serve_woken())
+
+    def _stop_waiting(self) -> None:
+        self._is_waiting = False
+        self._timer.cancel()
+        self._handler.waiting.places -= self._unknown_count
+        self._handler.metrics.fetch_waiters.value -= 1
+
+    def _serve_woken(self) -> Steps:
+        waiting = self._handler.waiting
+        if len(self._logs) <= STEP_PARTITIONS:
+            waiting.remove(self, self._logs)
+        else:
+            yield None  # not inside the append that woke it, and perhaps others like it
+            yield from self._in_pieces(waiting.remove)
+        fetched = FetchedPartitions()
+        watched = self._watched
+        if self._kept is not None and not self._sees_all:
+            # The rest was looked at, and has not grown since.
+            grown = {id(self._logs[log].watched) for log in self._grown}
+            for one in self._kept:
+                if id(one.watched) not in grown:
+                    fetched.add(one)
+            watched = [self._logs[log].watched for log in self._grown]
+        self._logs = _NO_LOGS
+        max_bytes = min(self._request.max_bytes, self._handler.max_bytes)
+        yield from self._handler.reader.read(watched, self._has_ids, max_bytes, fetched)
+        yield from self._finish(fetched)
+
+    def cancel(self) -> None:
+        """The client is gone: wait no longer."""
+        if self._task is not None:
+            self._task.cancel()
+        if self._is_waiting:
+            self._stop_waiting()
+        if self._logs:
+            self._handler.waiting.remove(self, self._logs)
+
+
+def _has_grown(log: PartitionLog, found: FetchedPartition) -> bool:
+    return log.log_end_offset != found.head.high_watermark
+
+
+def _watched_of(request: FetchRequest) -> Generator[None, None, list[Watched]]:
+    watched: list[Watched] = []
+    left = STEP_PARTITIONS
+    for topic, partitions in request.topics:
+        for asked in partitions:
+            watched.append(Watched(topic, asked))
+            left -= 1
+            if not left:
+                left = STEP_PARTITIONS
+                yield
+    return watched
+
+
+def _news(found: list[FetchedPartition]) -> Generator[None, None, list[FetchedPartition]]:
+    news: list[FetchedPartition] = []
+    for start in range(0, len(found), STEP_PARTITIONS):
+        if start:
+            yield
+        news += [one for one in found[start : start + STEP_PARTITIONS] if one.is_news]
+    return news

@@ -19,7 +19,6 @@ from headrace.broker.handlers.throttle import NO_THROTTLE
 from headrace.broker.state import Broker, RequestContext
 from headrace.errors import HeadraceError
 
-VERSIONS = range(0, 7)
 _BATCHED_SINCE = 4
 _SHARE_SINCE = 6
 _NOBODY = -1

@@ -13,12 +13,11 @@ from kio.schema.heartbeat.v4.request import HeartbeatRequest
 from kio.schema.heartbeat.v4.response import HeartbeatResponse
 
 from headrace.broker.error_codes import code_for
-from headrace.broker.groups.runtime import Groups
+from headrace.broker.groups.runtime import GroupRuntime
 from headrace.broker.handlers.throttle import NO_THROTTLE
 from headrace.broker.state import Broker, RequestContext
 from headrace.errors import GroupError
 
-VERSIONS = range(0, 5)
 _ALL_IS_WELL = HeartbeatResponse(throttle_time=NO_THROTTLE, error_code=ErrorCode.none)
 
 
@@ -32,7 +31,7 @@ def handle(
     return _answer_later(request, groups)
 
 
-async def _answer_later(request: HeartbeatRequest, groups: Groups) -> HeartbeatResponse:
+async def _answer_later(request: HeartbeatRequest, groups: GroupRuntime) -> HeartbeatResponse:
     try:
         await groups.ready(request.group_id)
     except GroupError as error:
@@ -40,7 +39,7 @@ async def _answer_later(request: HeartbeatRequest, groups: Groups) -> HeartbeatR
     return _answer(request, groups)
 
 
-def _answer(request: HeartbeatRequest, groups: Groups) -> HeartbeatResponse:
+def _answer(request: HeartbeatRequest, groups: GroupRuntime) -> HeartbeatResponse:
     try:
         groups.heartbeat(
             request.group_id, request.member_id, request.group_instance_id, request.generation_id

@@ -17,8 +17,6 @@ from headrace.broker.handlers.throttle import NO_THROTTLE
 from headrace.broker.state import Broker, RequestContext
 from headrace.errors import HeadraceError
 
-VERSIONS = range(0, 6)
-
 
 async def handle(
     request: InitProducerIdRequest, broker: Broker, context: RequestContext

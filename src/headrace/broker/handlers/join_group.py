@@ -13,14 +13,12 @@ from kio.schema.join_group.v9.response import JoinGroupResponse, JoinGroupRespon
 from kio.static.primitive import i32
 
 from headrace.broker.error_codes import code_for
-from headrace.broker.handlers.client_host import client_host
 from headrace.broker.handlers.throttle import NO_THROTTLE
 from headrace.broker.state import Broker, RequestContext
 from headrace.coordinators.groups.messages import JoinReply, JoinRequest
 from headrace.errors import GroupError
 from headrace.protocol.schema import MILLISECOND
 
-VERSIONS = range(0, 10)
 _REBALANCE_TIMEOUT_SINCE = 1
 _MEMBER_ID_REQUIRED_SINCE = 4
 _NULL_PROTOCOL_SINCE = 7
@@ -38,7 +36,7 @@ async def handle(
         member_id=request.member_id,
         group_instance_id=request.group_instance_id,
         client_id=context.client_id,
-        client_host=client_host(context),
+        client_host=context.member_host,
         session_timeout_ms=session_timeout_ms,
         rebalance_timeout_ms=(
             request.rebalance_timeout // MILLISECOND

@@ -14,8 +14,6 @@ from headrace.broker.state import Broker, RequestContext
 from headrace.coordinators.groups.messages import LeaveResult, LeavingMember
 from headrace.errors import GroupError, UnknownMemberError
 
-VERSIONS = range(0, 6)
-
 
 async def handle(
     request: LeaveGroupRequest, broker: Broker, context: RequestContext

@@ -14,10 +14,8 @@ from kio.static.primitive import i8
 
 from headrace.broker.config_changes import ResourceType
 from headrace.broker.handlers.throttle import NO_THROTTLE
-from headrace.broker.slices import in_slices
 from headrace.broker.state import Broker, RequestContext
-
-VERSIONS = range(0, 2)
+from headrace.broker.turns import in_slices
 
 
 async def handle(

@@ -11,11 +11,9 @@ from kio.schema.types import GroupId
 
 from headrace.broker.error_codes import code_for
 from headrace.broker.handlers.throttle import NO_THROTTLE
-from headrace.broker.slices import in_slices
 from headrace.broker.state import Broker, RequestContext
+from headrace.broker.turns import in_slices
 from headrace.errors import GroupError
-
-VERSIONS = range(0, 6)
 
 
 async def handle(
@@ -29,7 +27,7 @@ async def handle(
     states = {state.lower() for state in request.states_filter}
     types = {group_type.lower() for group_type in request.types_filter}
     listed = []
-    async for group in in_slices(list(broker.groups.coordinator.groups())):
+    async for group in in_slices(list(broker.groups.coordinator.registry.groups())):
         shown = group.listed()
         if (not states or shown.state.lower() in states) and (
             not types or shown.group_type.lower() in types

@@ -26,8 +26,8 @@ from kio.schema.list_offsets.v11.response import (
 from kio.static.primitive import i32, i64
 
 from headrace.broker.error_codes import code_for
-from headrace.broker.handlers.leader_epoch import check_leader_epoch
 from headrace.broker.handlers.throttle import NO_THROTTLE
+from headrace.broker.leader_epoch import check_leader_epoch
 from headrace.broker.lookups import run_beside
 from headrace.broker.state import Broker, RequestContext
 from headrace.broker.turns import Turn
@@ -37,7 +37,6 @@ from headrace.log.time_lookup import first_at_or_after, first_of_max_timestamp
 
 _log = logging.getLogger(__name__)
 
-VERSIONS = range(1, 12)
 
 LATEST, EARLIEST, MAX_TIMESTAMP, EARLIEST_LOCAL, LATEST_TIERED, EARLIEST_PENDING_UPLOAD = range(
     -1, -7, -1

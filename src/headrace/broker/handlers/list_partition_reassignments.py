@@ -11,8 +11,6 @@ from kio.schema.list_partition_reassignments.v0.response import ListPartitionRea
 from headrace.broker.handlers.throttle import NO_THROTTLE
 from headrace.broker.state import Broker, RequestContext
 
-VERSIONS = range(0, 1)
-
 
 def handle(
     request: ListPartitionReassignmentsRequest, broker: Broker, context: RequestContext

@@ -28,15 +28,14 @@ from kio.static.primitive import i32
 from headrace.broker.error_codes import code_for
 from headrace.broker.handlers.operations import CLUSTER_OPERATIONS, NOT_ASKED, TOPIC_OPERATIONS
 from headrace.broker.handlers.throttle import NO_THROTTLE
-from headrace.broker.slices import in_slices
 from headrace.broker.state import Broker, RequestContext
 from headrace.broker.topic_names import INTERNAL_TOPICS, check_topic_name
+from headrace.broker.turns import in_slices
 from headrace.errors import HeadraceError, UnknownTopicError, UnknownTopicIdError
 from headrace.model import Topic
 from headrace.protocol.codec import Encoded, encode_response
 from headrace.protocol.metadata import TopicWriter
 
-VERSIONS = range(0, 14)
 # `dispatch` has this request seen as v10, the newest that still has the cluster's authorized
 # operations: later versions only dropped fields, but for an error code that is never set here.
 

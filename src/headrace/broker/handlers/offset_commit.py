@@ -19,13 +19,12 @@ from headrace.broker.error_codes import code_for
 from headrace.broker.handlers.throttle import NO_THROTTLE
 from headrace.broker.state import Broker, RequestContext
 from headrace.broker.turns import Turn
-from headrace.coordinators.groups.offset_requests import Committer, CommitTime, commit_offsets
+from headrace.coordinators.groups.messages import CommitTime, OffsetCommitter
 from headrace.coordinators.groups.offsets import OffsetToCommit
 from headrace.errors import GroupError, TopicError
 from headrace.model import Topic
 from headrace.protocol.schema import MILLISECOND
 
-VERSIONS = range(2, 11)
 _EPOCHS_SINCE = 9
 _IDS_SINCE = 10
 _ZERO_ID = UUID(int=0)
@@ -63,7 +62,7 @@ async def handle(request: Any, broker: Broker, context: RequestContext) -> Commi
         if turn.is_over:
             await turn.breathe()
     version = context.api_version
-    who = Committer(
+    who = OffsetCommitter(
         request.group_id,
         request.member_id,
         getattr(request, "group_instance_id", None),
@@ -75,8 +74,7 @@ async def handle(request: Any, broker: Broker, context: RequestContext) -> Commi
     try:
         await groups.writable(request.group_id)
         for start in range(0, max(1, len(offsets)), _COMMITTED_AT_ONCE):
-            decision = commit_offsets(
-                groups.coordinator,
+            decision = groups.coordinator.commit_offsets(
                 who,
                 offsets[start : start + _COMMITTED_AT_ONCE],
                 CommitTime(groups.clock.steady_ms(), groups.clock.now_ms()),

@@ -11,10 +11,7 @@ from kio.schema.offset_delete.v0.response import (
 from headrace.broker.error_codes import code_for
 from headrace.broker.handlers.throttle import NO_THROTTLE
 from headrace.broker.state import Broker, RequestContext
-from headrace.coordinators.groups.offset_requests import TopicPartition, delete_offsets
 from headrace.errors import GroupError, InvalidGroupIdError, UnknownTopicError
-
-VERSIONS = range(0, 1)
 
 
 async def handle(
@@ -22,7 +19,7 @@ async def handle(
 ) -> OffsetDeleteResponse:
     """Delete offsets of topics that the group does not read."""
     groups = broker.groups
-    codes: dict[TopicPartition, ErrorCode] = {}
+    codes: dict[tuple[str, int], ErrorCode] = {}
     for topic in request.topics:
         for partition in topic.partitions:
             codes[topic.name, partition.partition_index] = _existence(
@@ -34,7 +31,7 @@ async def handle(
             raise InvalidGroupIdError("The configured groupId is invalid.")
         await groups.ready(request.group_id)
         now_ms = groups.clock.steady_ms()
-        decision = delete_offsets(groups.coordinator, request.group_id, known, now_ms)
+        decision = groups.coordinator.delete_offsets(request.group_id, known, now_ms)
         results = await groups.carry_out(decision)
     except GroupError as error:
         return OffsetDeleteResponse(
@@ -57,7 +54,7 @@ def _existence(broker: Broker, topic: str, partition: int) -> ErrorCode:
 
 
 def _topic(
-    asked: OffsetDeleteRequestTopic, codes: dict[TopicPartition, ErrorCode]
+    asked: OffsetDeleteRequestTopic, codes: dict[tuple[str, int], ErrorCode]
 ) -> OffsetDeleteResponseTopic:
     return OffsetDeleteResponseTopic(
         name=asked.name,

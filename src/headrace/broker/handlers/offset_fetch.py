@@ -16,20 +16,18 @@ from kio.static.primitive import i32, i64
 
 from headrace.broker.error_codes import code_for
 from headrace.broker.handlers.throttle import NO_THROTTLE
-from headrace.broker.slices import in_slices
 from headrace.broker.state import Broker, RequestContext
-from headrace.coordinators.groups.offset_requests import fetch_offsets
+from headrace.broker.turns import in_slices
 from headrace.coordinators.groups.records import OffsetCommit
 from headrace.errors import GroupError, TopicError
 from headrace.model import Topic
 
-VERSIONS = range(1, 11)
 _GROUP_ERROR_SINCE = 2
 _IDS_SINCE = 10
 _NO_OFFSET = -1
 
 
-class FetchedPartition(NamedTuple):
+class FetchedOffset(NamedTuple):
     """One offset; -1 where the group has committed none."""
 
     partition_index: int
@@ -44,7 +42,7 @@ class FetchedTopic(NamedTuple):
 
     name: str
     topic_id: UUID | None
-    partitions: tuple[FetchedPartition, ...]
+    partitions: tuple[FetchedOffset, ...]
 
 
 class FetchedGroup(NamedTuple):
@@ -97,14 +95,13 @@ def _look_up(asked: Any, broker: Broker, version: int) -> list[_Found]:
     """In one go, so that a commit is seen whole or not at all."""
     groups = broker.groups
     group_id = asked.group_id
-    look_up = fetch_offsets(
-        groups.coordinator,
+    look_up = groups.coordinator.fetch_offsets(
         group_id,
         getattr(asked, "member_id", None),
         getattr(asked, "member_epoch", -1),
     )
     if asked.topics is None:
-        committed = groups.coordinator.offsets.of_group(group_id)
+        committed = groups.coordinator.registry.offsets.of_group(group_id)
         return [
             _Found(name, topic.topic_id if topic is not None else None, list(partitions.items()))
             for name, partitions in committed.items()
@@ -154,10 +151,10 @@ def _by_id(broker: Broker, topic_id: UUID | None) -> Topic | None:
 
 def _partition(
     index: int, commit: OffsetCommit | None, error_code: ErrorCode = ErrorCode.none
-) -> FetchedPartition:
+) -> FetchedOffset:
     if commit is None:
-        return FetchedPartition(index, error_code=error_code)
-    return FetchedPartition(
+        return FetchedOffset(index, error_code=error_code)
+    return FetchedOffset(
         index, i64(commit.offset), i32(commit.leader_epoch), commit.metadata, ErrorCode.none
     )
 
@@ -166,5 +163,5 @@ def _refused(asked: Any, error_code: ErrorCode) -> FetchedTopic:
     return FetchedTopic(
         getattr(asked, "name", ""),
         getattr(asked, "topic_id", None),
-        tuple(FetchedPartition(index, error_code=error_code) for index in asked.partition_indexes),
+        tuple(FetchedOffset(index, error_code=error_code) for index in asked.partition_indexes),
     )

@@ -18,13 +18,11 @@ from kio.schema.offset_for_leader_epoch.v4.response import (
 from kio.static.primitive import i32, i64
 
 from headrace.broker.error_codes import code_for
-from headrace.broker.handlers.leader_epoch import check_leader_epoch
 from headrace.broker.handlers.throttle import NO_THROTTLE
-from headrace.broker.slices import in_slices
+from headrace.broker.leader_epoch import check_leader_epoch
 from headrace.broker.state import Broker, RequestContext
+from headrace.broker.turns import in_slices
 from headrace.errors import HeadraceError
-
-VERSIONS = range(2, 5)
 
 
 async def handle(

@@ -6,10 +6,14 @@ Versions 0-2 are advertised but not served (see `dispatch`).
 """
 
 import logging
-from typing import TYPE_CHECKING
+from collections.abc import Callable, Coroutine
+from typing import Any
 
 from kio.schema.errors import ErrorCode
 
+from headrace.broker.answers import Channel
+from headrace.broker.batch_checks import BatchChecks
+from headrace.broker.committer import Committer
 from headrace.broker.durability import DiskSync
 from headrace.broker.error_codes import code_for
 from headrace.broker.log_finder import LogFinder
@@ -17,12 +21,13 @@ from headrace.broker.produce_answers import (
     ACKS_ALL,
     ACKS_LEADER,
     ACKS_NONE,
-    Entry,
     PendingProduce,
+    ProduceEntry,
     ProducePart,
     ShapedProduce,
 )
 from headrace.broker.receive_buffer import Block, ReceiveBuffer
+from headrace.broker.state import Broker
 from headrace.broker.turns import Turn
 from headrace.errors import (
     HeadraceError,
@@ -31,6 +36,7 @@ from headrace.errors import (
     WireError,
 )
 from headrace.log.partition_log import AppendResult, PartitionLog
+from headrace.metrics import Metrics
 from headrace.protocol import produce
 from headrace.protocol.headers import RequestHeader
 from headrace.protocol.produce import PartitionSpan
@@ -38,13 +44,8 @@ from headrace.protocol.produce_shape import ShapedRequest
 from headrace.records.batch import TRANSACTIONAL_BIT, BatchHeader
 from headrace.records.codecs import Allowance
 
-if TYPE_CHECKING:
-    from headrace.broker.connection import Connection
-    from headrace.broker.service import Service
-
 _log = logging.getLogger(__name__)
 
-VERSIONS = range(0, 14)
 FIRST_SERVED = 3
 # A larger request is checked and written in parts of about this size: a few milliseconds each.
 MAX_AT_ONCE_BYTES = 2 * 1024 * 1024
@@ -68,19 +69,28 @@ class _Checked:
 class ProduceHandler:
     """Finds logs, checks and stages batches. Event-loop thread only."""
 
-    def __init__(self, service: "Service") -> None:
-        self._broker = service.broker
-        self._find = LogFinder(service.broker.topics, is_for_append=True).find
-        self._metrics = service.metrics
-        self._committer = service.committer
-        self._service = service
-        self._checks = service.checks
-        self._sync = service.sync
+    def __init__(
+        self,
+        broker: Broker,
+        metrics: Metrics,
+        *,
+        committer: Committer,
+        checks: BatchChecks,
+        sync: DiskSync,
+        spawn: Callable[[Coroutine[Any, Any, None]], object],
+    ) -> None:
+        self._broker = broker
+        self._find = LogFinder(broker.topics, is_for_append=True).find
+        self._metrics = metrics
+        self._committer = committer
+        self._checks = checks
+        self._sync = sync
+        self._spawn = spawn
         self._is_flush_due = False
-        self._is_sync_required = service.broker.settings.bool("headrace.acks.all.sync")
+        self._is_sync_required = broker.settings.bool("headrace.acks.all.sync")
 
     def handle_shaped(
-        self, connection: "Connection", request: ShapedRequest, block: Block, now_ms: int
+        self, connection: Channel, request: ShapedRequest, block: Block, now_ms: int
     ) -> None:
         """Serve a request that has the shape of an earlier one."""
         shape, correlation_id, partition, start, end = request
@@ -111,7 +121,7 @@ class ProduceHandler:
 
     def handle(
         self,
-        connection: "Connection",
+        connection: Channel,
         buffer: ReceiveBuffer,
         start: int,
         end: int,
@@ -187,24 +197,24 @@ class ProduceHandler:
                 one.error = error
         return one
 
-    def _entry(self, one: _Checked, block: Block, now_ms: int) -> Entry:
+    def _entry(self, one: _Checked, block: Block, now_ms: int) -> ProduceEntry:
         """Stage one partition's batch, if it may be."""
         error, log = one.error, one.log
         if error is None and log is not None and one.header is not None:
             try:
                 result = self._stage(log, one.batch, one.header, block, now_ms)
-                return Entry(one.partition, log, result, None)
+                return ProduceEntry(one.partition, log, result, None)
             except HeadraceError as refusal:
                 error = refusal
         if error is None:
-            return Entry(one.partition, None, None, None, one.code)
-        return Entry(one.partition, log, None, self._refused(error))
+            return ProduceEntry(one.partition, None, None, None, one.code)
+        return ProduceEntry(one.partition, log, None, self._refused(error))
 
     # --- requests that take long: the connection is held, others are served in between
 
     def _serve_aside(
         self,
-        connection: "Connection",
+        connection: Channel,
         block: Block,
         correlation_id: int,
         version: int,
@@ -216,11 +226,11 @@ class ProduceHandler:
             connection.reserve(pending)
         connection.hold()
         block.loans += 1
-        self._service.spawn(self._serve_in_parts(connection, block, pending, topics))
+        self._spawn(self._serve_in_parts(connection, block, pending, topics))
 
     async def _serve_in_parts(
         self,
-        connection: "Connection",
+        connection: Channel,
         block: Block,
         pending: PendingProduce,
         topics: list[tuple[bytes, list[PartitionSpan]]],
@@ -232,7 +242,7 @@ class ProduceHandler:
         part = ProducePart()
         try:
             for topic, spans in topics:
-                entries: list[Entry] = []
+                entries: list[ProduceEntry] = []
                 pending.topics.append((topic, entries))
                 for span in spans:
                     one = self._find_log(acks, version, topic, span, block.view)

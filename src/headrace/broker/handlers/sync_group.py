@@ -14,7 +14,6 @@ from headrace.broker.state import Broker, RequestContext
 from headrace.coordinators.groups.messages import SyncReply, SyncRequest
 from headrace.errors import GroupError
 
-VERSIONS = range(0, 6)
 _PROTOCOL_REQUIRED_SINCE = 5
 
 

@@ -4,7 +4,7 @@ from collections.abc import Callable, Sequence
 from dataclasses import dataclass, field
 from typing import Generic, TypeVar
 
-from headrace.coordinators.groups.messages import JoinReply, Outcome, SyncReply, Ticket
+from headrace.coordinators.groups.messages import GroupOutcome, JoinReply, SyncReply, Ticket
 from headrace.coordinators.groups.records import GroupRecord
 
 _Reply = TypeVar("_Reply")
@@ -14,9 +14,9 @@ def nothing() -> None:
     """The state follows by itself."""
 
 
-def no_outcome(now_ms: int) -> Outcome:
+def no_outcome(now_ms: int) -> GroupOutcome:
     """There is nothing to take back."""
-    return Outcome()
+    return GroupOutcome()
 
 
 @dataclass(slots=True)
@@ -33,4 +33,4 @@ class Decision(Generic[_Reply]):
     records: Sequence[GroupRecord] = ()
     answers: list[tuple[Ticket, JoinReply | SyncReply]] = field(default_factory=list)
     on_written: Callable[[], None] = nothing
-    on_failed: Callable[[int], Outcome] = no_outcome
+    on_failed: Callable[[int], GroupOutcome] = no_outcome

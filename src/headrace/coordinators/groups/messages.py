@@ -1,7 +1,7 @@
 """What groups are asked and what they answer, free of the wire.
 
 Requests that wait for others (a join, a sync) carry a ticket: any object of the caller's
-choice, given back with the answer when it comes. `Outcome` is what every step returns: records
+choice, given back with the answer when it comes. `GroupOutcome` is what every step returns: records
 to write before anyone is answered, and the answers, each with its ticket.
 """
 
@@ -121,6 +121,23 @@ class ConsumerHeartbeatReply(NamedTuple):
     assignment: Assignment | None
 
 
+class OffsetCommitter(NamedTuple):
+    """Who commits. A generation or epoch below 0 and no member id is nobody in particular."""
+
+    group_id: str
+    member_id: str = ""
+    group_instance_id: str | None = None
+    generation_id_or_member_epoch: int = -1
+    knows_epochs: bool = True  # v9+ (KIP-848)
+
+
+class CommitTime(NamedTuple):
+    """When: by the steady clock for sessions, by the wall clock for what is written."""
+
+    now_ms: int
+    timestamp_ms: int
+
+
 class DescribedMember(NamedTuple):
     """A member as DescribeGroups shows it."""
 
@@ -204,7 +221,7 @@ class TopicsView(Protocol):
 
 
 @dataclass(slots=True)
-class Outcome:
+class GroupOutcome:
     """What a step wants done, in this order: write `records`, then give `answers`."""
 
     records: list[GroupRecord] = field(default_factory=list)

@@ -5,16 +5,16 @@ same state. Classic groups make their records from their state, not the other wa
 load restores them.
 """
 
-from collections.abc import Callable, Iterable
+import heapq
+from collections.abc import Callable, Iterable, Mapping
 from typing import NamedTuple
 
 from headrace.coordinators.groups.classic.group import ClassicGroup
 from headrace.coordinators.groups.classic.limits import ClassicLimits
 from headrace.coordinators.groups.consumer.group import ConsumerGroup
 from headrace.coordinators.groups.consumer.limits import ConsumerLimits
-from headrace.coordinators.groups.deadlines import Deadlines
 from headrace.coordinators.groups.messages import TopicsView
-from headrace.coordinators.groups.offsets import GroupOffsets
+from headrace.coordinators.groups.offsets import CommittedOffsets
 from headrace.coordinators.groups.records import (
     GroupMetadata,
     GroupRecord,
@@ -25,7 +25,7 @@ from headrace.coordinators.groups.records import (
 Group = ClassicGroup | ConsumerGroup
 
 
-class Surroundings(NamedTuple):
+class GroupEnvironment(NamedTuple):
     """What groups take from the broker: limits, topics, and ids that nobody has had before."""
 
     topics: TopicsView
@@ -35,23 +35,58 @@ class Surroundings(NamedTuple):
     make_consumer_member_id: Callable[[str], str]
 
 
+class GroupDeadlines:
+    """When which group wants to be woken: one deadline for each at most.
+
+    A deadline that moves later is not moved here: the group is woken early, finds nothing to do
+    and says anew. That is what keeps a heartbeat free of any of this.
+    """
+
+    def __init__(self) -> None:
+        self._queue: list[tuple[int, str]] = []
+        self._by_group: dict[str, int] = {}
+
+    @property
+    def next_ms(self) -> int | None:
+        """When `due` may have something to return; perhaps too early, never too late."""
+        return self._queue[0][0] if self._queue else None
+
+    def note(self, group_id: str, deadline_ms: int | None) -> None:
+        """The group wants to be woken at this time, or earlier if it said so before."""
+        if deadline_ms is None:
+            return
+        noted = self._by_group.get(group_id)
+        if noted is None or deadline_ms < noted:
+            self._by_group[group_id] = deadline_ms
+            heapq.heappush(self._queue, (deadline_ms, group_id))
+
+    def forget(self, group_id: str) -> None:
+        """The group is gone."""
+        self._by_group.pop(group_id, None)
+
+    def due(self, now_ms: int) -> list[str]:
+        """The groups to wake now; each must `note` its next deadline again."""
+        groups = []
+        while self._queue and self._queue[0][0] <= now_ms:
+            deadline_ms, group_id = heapq.heappop(self._queue)
+            if self._by_group.get(group_id) == deadline_ms:
+                del self._by_group[group_id]
+                groups.append(group_id)
+        return groups
+
+
 class GroupRegistry:
     """All groups by id. Single-threaded."""
 
-    def __init__(self, surroundings: Surroundings) -> None:
-        self.surroundings = surroundings
-        self.offsets = GroupOffsets()
+    def __init__(self, environment: GroupEnvironment) -> None:
+        self.environment = environment
+        self.offsets = CommittedOffsets()
         self._groups: dict[str, Group] = {}
-        self._deadlines = Deadlines()
-
-    # --- looking
-
-    def get(self, group_id: str) -> Group | None:
-        """The group, or None."""
-        return self._groups.get(group_id)
+        self.by_id: Mapping[str, Group] = self._groups
+        self.deadlines = GroupDeadlines()
 
     def groups(self) -> list[Group]:
-        """All groups."""
+        """All groups; a list of the caller's own."""
         return list(self._groups.values())
 
     # --- changing
@@ -60,8 +95,8 @@ class GroupRegistry:
         """An empty classic group that nobody knows of yet."""
         return ClassicGroup(
             group_id,
-            self.surroundings.classic_limits(),
-            make_member_id=self.surroundings.make_classic_member_id,
+            self.environment.classic_limits(),
+            make_member_id=self.environment.make_classic_member_id,
             now_ms=now_ms,
         )
 
@@ -69,8 +104,8 @@ class GroupRegistry:
         """An empty group of the new protocol that nobody knows of yet."""
         return ConsumerGroup(
             group_id,
-            lambda: self.surroundings.consumer_limits(group_id),
-            make_member_id=self.surroundings.make_consumer_member_id,
+            lambda: self.environment.consumer_limits(group_id),
+            make_member_id=self.environment.make_consumer_member_id,
             now_ms=now_ms,
         )
 
@@ -82,13 +117,18 @@ class GroupRegistry:
     def remove(self, group_id: str) -> None:
         """Let the group go."""
         del self._groups[group_id]
-        self._deadlines.forget(group_id)
+        self.deadlines.forget(group_id)
 
     def note(self, group: Group, at_least_ms: int = 0) -> None:
         """See that the group is woken when it wants to be."""
         deadline_ms = group.next_deadline_ms
         if deadline_ms is not None:
-            self._deadlines.note(group.group_id, max(deadline_ms, at_least_ms))
+            self.deadlines.note(group.group_id, max(deadline_ms, at_least_ms))
+
+    def due(self, now_ms: int) -> list[Group]:
+        """The groups to wake now; each is to be noted again."""
+        found = map(self._groups.get, self.deadlines.due(now_ms))
+        return [group for group in found if group is not None]
 
     # --- what is written
 
@@ -105,8 +145,8 @@ class GroupRegistry:
                 # Offsets without members: a consumer that assigns its partitions itself.
                 self.put(self.new_classic(group_id, now_ms))
         elif isinstance(record, GroupMetadata):
-            limits = self.surroundings.classic_limits()
-            make_id = self.surroundings.make_classic_member_id
+            limits = self.environment.classic_limits()
+            make_id = self.environment.make_classic_member_id
             self.put(ClassicGroup.restore(record, limits, make_member_id=make_id, now_ms=now_ms))
         elif kind is GroupMetadata:
             if isinstance(group, ClassicGroup):

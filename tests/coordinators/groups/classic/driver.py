@@ -7,11 +7,11 @@ from headrace.coordinators.groups.classic.group import ClassicGroup
 from headrace.coordinators.groups.classic.limits import ClassicLimits
 from headrace.coordinators.groups.consumer_protocol import Subscription, encode_subscription
 from headrace.coordinators.groups.messages import (
+    GroupOutcome,
     JoinReply,
     JoinRequest,
     LeaveResult,
     LeavingMember,
-    Outcome,
     SyncReply,
     SyncRequest,
     Ticket,
@@ -44,12 +44,12 @@ class Driver:
         )
         self.answers: dict[Ticket, JoinReply | SyncReply] = {}
         self.records: list[GroupRecord] = []
-        self.outcomes: list[Outcome] = []
+        self.outcomes: list[GroupOutcome] = []
 
     def make_member_id(self, name: str) -> str:
         return f"{name}-{next(self._ids)}"
 
-    def take(self, outcome: Outcome) -> Outcome:
+    def take(self, outcome: GroupOutcome) -> GroupOutcome:
         self.outcomes.append(outcome)
         self.records += outcome.records
         for ticket, reply in outcome.answers:

@@ -8,11 +8,11 @@ from headrace.coordinators.groups.consumer.limits import ConsumerLimits
 from headrace.coordinators.groups.messages import (
     ConsumerHeartbeatReply,
     ConsumerHeartbeatRequest,
+    GroupOutcome,
     JoinReply,
     JoinRequest,
     LeaveResult,
     LeavingMember,
-    Outcome,
     SyncReply,
     SyncRequest,
     TopicShape,
@@ -126,11 +126,11 @@ class Bench:
             rebalance_timeout_ms=60_000,
         )
 
-    def resolve(self) -> Outcome:
+    def resolve(self) -> GroupOutcome:
         """Look for the topics that match, if that is due, as the broker does after a step."""
         resolution = self.group.resolution
         if not resolution.is_due(self.topics):
-            return Outcome()
+            return GroupOutcome()
         search = resolution.begin(self.topics)
         for _ in search.steps:
             assert not resolution.is_due(self.topics)
@@ -140,7 +140,7 @@ class Bench:
             resolution.end(search)
         return outcome
 
-    def tick(self) -> Outcome:
+    def tick(self) -> GroupOutcome:
         outcome = self.group.tick(self.topics, self.now_ms)
         self.carry_out(outcome)
         return outcome
@@ -154,7 +154,7 @@ class Bench:
         protocol: str = "range",
         protocol_type: str = "consumer",
         must_know_its_id: bool = True,
-    ) -> tuple[JoinReply, Outcome]:
+    ) -> tuple[JoinReply, GroupOutcome]:
         request = JoinRequest(
             GROUP,
             member_id,
@@ -184,12 +184,12 @@ class Bench:
         assert isinstance(reply, SyncReply)
         return reply
 
-    def leave(self, *members: LeavingMember) -> tuple[list[LeaveResult], Outcome]:
+    def leave(self, *members: LeavingMember) -> tuple[list[LeaveResult], GroupOutcome]:
         results, outcome = self.group.leave(members, self.topics, self.now_ms)
         self.carry_out(outcome)
         return results, outcome
 
-    def carry_out(self, outcome: Outcome) -> None:
+    def carry_out(self, outcome: GroupOutcome) -> None:
         if self.writes_fail:
             return
         self.log += outcome.records

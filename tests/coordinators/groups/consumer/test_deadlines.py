@@ -1,6 +1,6 @@
 from tests.coordinators.groups.consumer.model import Bench, Topics
 
-from headrace.coordinators.groups.consumer.deadlines import Deadlines
+from headrace.coordinators.groups.consumer.deadlines import MemberDeadlines
 from headrace.coordinators.groups.consumer.limits import ConsumerLimits
 
 
@@ -83,7 +83,7 @@ def test_a_fencing_that_was_not_written_is_tried_again() -> None:
 
 
 def test_those_whose_join_was_never_written_are_forgotten() -> None:
-    deadlines = Deadlines()
+    deadlines = MemberDeadlines()
     deadlines.session("stranger", 10)
     deadlines.session("member", 20)
 
@@ -92,14 +92,14 @@ def test_those_whose_join_was_never_written_are_forgotten() -> None:
 
 
 def test_a_revocation_counts_only_in_its_epoch() -> None:
-    deadlines = Deadlines()
+    deadlines = MemberDeadlines()
     deadlines.rebalance("member", 10, member_epoch=1)
 
     assert deadlines.overdue(10, {"member"}, {"member": 2}) == []
 
 
 def test_a_shorter_session_is_never_noticed_late() -> None:
-    deadlines = Deadlines()
+    deadlines = MemberDeadlines()
     deadlines.session("member", 100)
     deadlines.session("member", 50)
 

@@ -5,9 +5,9 @@ from tests.coordinators.groups.consumer.model import GROUP, Bench, Topics, durab
 
 from headrace.coordinators.groups.classic.group import ClassicGroup
 from headrace.coordinators.groups.classic.limits import ClassicLimits
+from headrace.coordinators.groups.consumer.downgrade import Downgrade
 from headrace.coordinators.groups.consumer.limits import ConsumerLimits
 from headrace.coordinators.groups.consumer.migration import (
-    Downgrade,
     Upgrade,
     downgraded,
     upgrade,
@@ -19,7 +19,7 @@ from headrace.coordinators.groups.consumer_protocol import (
     encode_assignment,
     encode_subscription,
 )
-from headrace.coordinators.groups.messages import LeavingMember, Outcome
+from headrace.coordinators.groups.messages import GroupOutcome, LeavingMember
 from headrace.coordinators.groups.records import ClassicMember, GroupMetadata, Tombstone
 from headrace.errors import GroupNotFoundError, RebalanceInProgressError
 
@@ -59,7 +59,7 @@ def raise_up(bench: Bench, classic: ClassicGroup) -> Upgrade:
     return up
 
 
-def leave(bench: Bench, member_id: str) -> Outcome:
+def leave(bench: Bench, member_id: str) -> GroupOutcome:
     bench.writes_fail = True  # a downgrade is not applied: the group is replaced
     _, outcome = bench.leave(LeavingMember(member_id))
     bench.writes_fail = False
@@ -85,7 +85,7 @@ def test_classic_members_keep_what_they_have_and_share_it_with_the_newcomer(benc
     apples = bench.topics.id("apples")
     assert described["a"].assignment == {apples: (0, 1)}
     assert [described[name].member_type for name in ("a", "b", "new")] == [0, 0, 1]
-    bench.group.check_commit("a", None, 7, 0)
+    bench.group.check_commit("a", None, 7)
 
 
 def test_the_records_of_the_change_begin_with_the_end_of_the_classic_group(bench: Bench) -> None:

@@ -1,16 +1,13 @@
 """A classic consumer group: a state machine without clock, disk or network.
 
-Invariant: records in an `Outcome` describe the group as it is after the step; they are to be
+Invariant: records in an `GroupOutcome` describe the group as it is after the step; they are to be
 written before the answers of the same outcome are given. Every parked ticket is answered once.
 """
 
 from collections.abc import Callable, Mapping, Sequence
 from typing import Self
 
-from headrace.coordinators.groups.classic import static_members
-from headrace.coordinators.groups.classic.expiry import expire
-from headrace.coordinators.groups.classic.joins import Join
-from headrace.coordinators.groups.classic.leaves import leave
+from headrace.coordinators.groups.classic.join import Join, Undo, take_back
 from headrace.coordinators.groups.classic.limits import ClassicLimits
 from headrace.coordinators.groups.classic.member import Member, Protocols
 from headrace.coordinators.groups.classic.rebalance import Rebalance
@@ -21,15 +18,14 @@ from headrace.coordinators.groups.classic.states import (
     PREPARING_REBALANCE,
     STABLE,
 )
-from headrace.coordinators.groups.classic.syncs import sync
 from headrace.coordinators.groups.messages import (
     CONSUMER_PROTOCOL_TYPE,
     DescribedGroup,
+    GroupOutcome,
     JoinRequest,
     LeaveResult,
     LeavingMember,
     ListedGroup,
-    Outcome,
     SyncRequest,
     Ticket,
 )
@@ -64,7 +60,7 @@ class ClassicGroup:
         self._members = self._rebalance.members
         self._make_member_id = make_member_id
         self._is_written = False
-        self._undo: static_members.Undo | None = None
+        self._undo: Undo | None = None
 
     @classmethod
     def restore(
@@ -82,24 +78,8 @@ class ClassicGroup:
         rest by member id, where it is known.
         """
         group = cls(record.group_id, limits, make_member_id=make_member_id, now_ms=now_ms)
-        rebalance = group._rebalance
-        rebalance.generation_id = record.generation_id
-        rebalance.protocol_name = record.protocol_name
-        rebalance.members.protocol_type = record.protocol_type or None
-        rebalance.members.leader = record.leader
-        for written in record.members:
-            said = ((record.protocol_name or "", written.subscription),)
-            member = Member.restore(written, (protocols or {}).get(written.member_id, said))
-            rebalance.members.add(member, record.protocol_type)
-            rebalance.expect_heartbeat(member, member.session_timeout_ms, now_ms)
-        if rebalance.members.leader not in rebalance.members.by_id:
-            rebalance.members.leader = next(iter(rebalance.members.by_id), None)
-        rebalance.learn_topics()
-        rebalance.move_to(STABLE if record.members else EMPTY, record.state_timestamp_ms)
+        group._rebalance.restore(record, protocols or {}, now_ms)
         group._is_written = True
-        if len(record.members) > limits.max_size:
-            # The limit was lowered: everyone may commit and come again, up to the new size.
-            rebalance.prepare(now_ms, Outcome())
         return group
 
     @property
@@ -138,6 +118,11 @@ class ClassicGroup:
         return self._members.by_id
 
     @property
+    def member_count(self) -> int:
+        """How many members there are."""
+        return len(self._members)
+
+    @property
     def is_empty(self) -> bool:
         """There are no members."""
         return self._rebalance.state == EMPTY
@@ -152,7 +137,7 @@ class ClassicGroup:
         """When `tick` wants to be called next. May be early, is never late."""
         return self._rebalance.next_deadline_ms
 
-    def join(self, request: JoinRequest, ticket: Ticket, now_ms: int) -> Outcome:
+    def join(self, request: JoinRequest, ticket: Ticket, now_ms: int) -> GroupOutcome:
         """Take part in the next generation. Refusals are answers, too: this never raises."""
         join = Join(self._rebalance, request, ticket, now_ms)
         join.run(self._make_member_id)
@@ -163,10 +148,10 @@ class ClassicGroup:
             self._is_written = True
         return join.outcome
 
-    def sync(self, request: SyncRequest, ticket: Ticket, now_ms: int) -> Outcome:
+    def sync(self, request: SyncRequest, ticket: Ticket, now_ms: int) -> GroupOutcome:
         """Ask for the assignment; the leader brings it. Refusals are answers, too."""
         self._undo = None
-        return sync(self._rebalance, request, ticket, now_ms)
+        return self._rebalance.sync(request, ticket, now_ms)
 
     def heartbeat(
         self, member_id: str, group_instance_id: str | None, generation_id: int, now_ms: int
@@ -189,10 +174,37 @@ class ClassicGroup:
 
     def leave(
         self, members: Sequence[LeavingMember], now_ms: int
-    ) -> tuple[list[LeaveResult], Outcome]:
-        """Let go of members, of expected ones, and of instances that an administrator names."""
+    ) -> tuple[list[LeaveResult], GroupOutcome]:
+        """Let go of members, of expected ones, and of instances that an administrator names.
+
+        One rebalance for all of them.
+        """
         self._undo = None
-        return leave(self._rebalance, members, now_ms)
+        rebalance, outcome = self._rebalance, GroupOutcome()
+        if rebalance.state == DEAD:
+            raise CoordinatorNotAvailableError("the group is no more")
+        results = [
+            LeaveResult(one.member_id, one.group_instance_id, self._let_go(one, outcome))
+            for one in members
+        ]
+        if rebalance.state != EMPTY and any(result.error is None for result in results):
+            rebalance.proceed(now_ms, outcome)
+        return results, outcome
+
+    def _let_go(self, leaving: LeavingMember, outcome: GroupOutcome) -> GroupError | None:
+        members = self._members
+        member_id, instance_id = leaving.member_id, leaving.group_instance_id
+        if not member_id and instance_id is not None:
+            member_id = members.member_id_of(instance_id) or ""
+        if member_id in members.pending:
+            members.remove(member_id)  # sent back for an id (KIP-394), and decided not to come
+            return None
+        try:
+            member = members.check(member_id, instance_id)
+        except GroupError as error:
+            return error
+        self._rebalance.remove(member, outcome)
+        return None
 
     def check_commit(
         self,
@@ -262,39 +274,34 @@ class ClassicGroup:
         """The group as it would be written down now."""
         return self._rebalance.record()
 
-    def tick(self, now_ms: int) -> Outcome:
+    def tick(self, now_ms: int) -> GroupOutcome:
         """Do what is due: end sessions and waits."""
         self._undo = None
-        return expire(self._rebalance, now_ms)
+        return self._rebalance.expire(now_ms)
 
-    def rebalance(self, now_ms: int) -> Outcome:
+    def rebalance(self, now_ms: int) -> GroupOutcome:
         """Have everyone join again, for a reason from outside the group."""
-        outcome = Outcome()
+        outcome = GroupOutcome()
         if self.state in (STABLE, COMPLETING_REBALANCE):
             self._rebalance.prepare(now_ms, outcome)
         return outcome
 
-    def write_failed(self, now_ms: int) -> Outcome:
+    def write_failed(self, now_ms: int) -> GroupOutcome:
         """The records of the last outcome were not written, and its answers not given.
 
         A static member's new id is taken back; an assignment is void, and everyone joins again;
         an empty group stays empty: should it come back from disk with members, they expire.
         """
-        outcome, rebalance = Outcome(), self._rebalance
+        outcome, rebalance = GroupOutcome(), self._rebalance
         undo, self._undo = self._undo, None
         if undo is not None:
-            static_members.take_back(rebalance, undo, now_ms)
+            take_back(rebalance, undo, now_ms)
         elif rebalance.state == STABLE:
             error = CoordinatorNotAvailableError("the assignment could not be written")
             rebalance.void_assignment(error, now_ms, outcome)
             rebalance.prepare(now_ms, outcome)
         return outcome
 
-    def die(self, error: GroupError) -> Outcome:
+    def die(self, error: GroupError) -> GroupOutcome:
         """The group ends here: whoever waits is told `error`, whoever comes may try elsewhere."""
-        outcome = Outcome()
-        for member in self._members:
-            self._rebalance.turn_away(member, outcome, error, member.member_id)
-        self._rebalance.state = DEAD
-        self._rebalance.next_deadline_ms = None
-        return outcome
+        return self._rebalance.end(error)

@@ -7,11 +7,6 @@ the new protocol would bring.
 
 from collections.abc import Sequence
 
-from headrace.coordinators.groups.consumer.classic_validation import (
-    refuse_other_choice,
-    refuse_other_generation,
-    refuse_other_protocols,
-)
 from headrace.coordinators.groups.consumer.core import Core
 from headrace.coordinators.groups.consumer.downgrade import (
     downgrade,
@@ -20,7 +15,7 @@ from headrace.coordinators.groups.consumer.downgrade import (
 )
 from headrace.coordinators.groups.consumer.fencing import fence
 from headrace.coordinators.groups.consumer.membership import (
-    Found,
+    FoundMember,
     joining_member,
     known_member,
     known_static_member,
@@ -35,11 +30,11 @@ from headrace.coordinators.groups.consumer.state import (
 from headrace.coordinators.groups.consumer_protocol import Subscription, decode_subscription
 from headrace.coordinators.groups.messages import (
     CONSUMER_PROTOCOL_TYPE,
+    GroupOutcome,
     JoinReply,
     JoinRequest,
     LeaveResult,
     LeavingMember,
-    Outcome,
     SyncReply,
     SyncRequest,
     Ticket,
@@ -54,6 +49,7 @@ from headrace.errors import (
     FencedInstanceError,
     GroupError,
     GroupRequestError,
+    IllegalGenerationError,
     InconsistentProtocolError,
     MemberIdRequiredError,
     RebalanceInProgressError,
@@ -70,24 +66,24 @@ class ClassicMembers:
 
     def join(
         self, request: JoinRequest, ticket: Ticket, topics: TopicsView, now_ms: int
-    ) -> Outcome:
+    ) -> GroupOutcome:
         """Answer a JoinGroup, refusals too."""
         try:
             outcome, reply = self._join(request, topics, now_ms)
         except GroupError as error:
-            outcome, reply = Outcome(), JoinReply(error)
+            outcome, reply = GroupOutcome(), JoinReply(error)
         outcome.answers.append((ticket, reply))
         return outcome
 
     def sync(
         self, request: SyncRequest, ticket: Ticket, topics: TopicsView, now_ms: int
-    ) -> Outcome:
+    ) -> GroupOutcome:
         """Answer a SyncGroup, refusals too."""
         try:
             reply = self._sync(request, topics, now_ms)
         except GroupError as error:
             reply = SyncReply(error)
-        return Outcome(answers=[(ticket, reply)])
+        return GroupOutcome(answers=[(ticket, reply)])
 
     def heartbeat(
         self, member_id: str, group_instance_id: str | None, generation_id: int, now_ms: int
@@ -95,7 +91,7 @@ class ClassicMembers:
         """Raise when the member has to join again, or is not one."""
         member, classic = self._known(member_id, group_instance_id)
         state, current = self._core.state, self._core.state.current_of(member.member_id)
-        refuse_other_generation(member, current.member_epoch, generation_id)
+        _refuse_other_generation(member, current.member_epoch, generation_id)
         self._core.deadlines.session(member.member_id, now_ms + classic.session_timeout_ms)
         if (
             current.member_epoch < _epoch_to_reach(state)
@@ -110,7 +106,7 @@ class ClassicMembers:
 
     def leave(
         self, members: Sequence[LeavingMember], topics: TopicsView, now_ms: int
-    ) -> tuple[list[LeaveResult], Outcome]:
+    ) -> tuple[list[LeaveResult], GroupOutcome]:
         """Answer a LeaveGroup."""
         core = self._core
         results: list[LeaveResult] = []
@@ -129,7 +125,7 @@ class ClassicMembers:
 
     def _join(
         self, request: JoinRequest, topics: TopicsView, now_ms: int
-    ) -> tuple[Outcome, JoinReply]:
+    ) -> tuple[GroupOutcome, JoinReply]:
         core = self._core
         state, limits = core.state, core.limits_for()
         if limits.migration_policy.lower() == "disabled":
@@ -140,17 +136,17 @@ class ClassicMembers:
         is_new = not request.member_id
         member_id = request.member_id or core.make_member_id(request.client_id)
         refuse_if_full(state, limits, member_id)
-        refuse_other_protocols(state, member_id, request)
+        _refuse_other_protocols(state, member_id, request)
         instance_id = request.group_instance_id
         if is_new and request.must_know_its_id and instance_id is None:
             error = MemberIdRequiredError("The group member needs to have a valid member id.")
-            return Outcome(), JoinReply(error, member_id)
+            return GroupOutcome(), JoinReply(error, member_id)
 
         if instance_id is None or is_new:
             found = joining_member(state, member_id, instance_id, is_classic=True)
         else:
             member = known_static_member(state, member_id, instance_id)
-            found = Found(member, state.current_of(member_id))
+            found = FoundMember(member, state.current_of(member_id))
         replaced = state.static_member(instance_id)
         is_downgrade = replaced is not None and must_downgrade_for(state, limits, replaced)
         subscription = _subscription(request)
@@ -161,7 +157,7 @@ class ClassicMembers:
         step.update_member(found.member, updated, look_at_topics=core.must_look_at(topics))
         owned = _to_ids(subscription, topics)
         current = found.current
-        outcome: Outcome
+        outcome: GroupOutcome
         if is_downgrade and replaced is not None:
             is_stale = step.epoch > state.assignment_epoch
             if not is_stale:
@@ -172,13 +168,13 @@ class ClassicMembers:
                 topics,
                 now_ms,
                 without=(replaced.member_id,),
-                joining=Found(updated, current),
+                joining=FoundMember(updated, current),
                 needs_rebalance=is_stale,
             )
         else:
             current = step.reconcile(updated, current, step.assign(updated), owned)
             core.looked_at(topics, step.epoch)
-            outcome = Outcome(step.records)
+            outcome = GroupOutcome(step.records)
             core.deadlines.session(member_id, now_ms + request.session_timeout_ms)
             core.deadlines.joined(member_id, now_ms + request.rebalance_timeout_ms)
         return outcome, JoinReply(
@@ -192,8 +188,8 @@ class ClassicMembers:
     def _sync(self, request: SyncRequest, topics: TopicsView, now_ms: int) -> SyncReply:
         member, classic = self._known(request.member_id, request.group_instance_id)
         state, current = self._core.state, self._core.state.current_of(member.member_id)
-        refuse_other_generation(member, current.member_epoch, request.generation_id)
-        refuse_other_choice(member, classic, request)
+        _refuse_other_generation(member, current.member_epoch, request.generation_id)
+        _refuse_other_choice(member, classic, request)
         # One that is giving up partitions has joined; it goes on, and is called again later.
         if state.assignment_epoch > current.member_epoch and current.state != UNREVOKED_PARTITIONS:
             self._must_join_again(member, now_ms)
@@ -292,3 +288,44 @@ def _waits_for_others(state: GroupState, member_id: str) -> bool:
         for partition in partitions
         if partition not in assigned.get(topic, ())
     )
+
+
+def _refuse_other_protocols(state: GroupState, member_id: str, request: JoinRequest) -> None:
+    """A joining member has to speak a protocol that all classic members speak."""
+    names = {name for name, _ in request.protocols}
+    spoken = [
+        {name for name, _ in member.classic.protocols}
+        for member in state.members.values()
+        if member.classic is not None
+    ]
+    common = names.intersection(*spoken)
+    if request.protocol_type != CONSUMER_PROTOCOL_TYPE or not common:
+        raise InconsistentProtocolError(f"Member {member_id}'s protocols are not supported.")
+
+
+def _refuse_other_generation(
+    member: ConsumerGroupMember, member_epoch: int, generation_id: int
+) -> None:
+    """A classic member's generation is its epoch."""
+    if generation_id != member_epoch:
+        raise IllegalGenerationError(
+            f"The request generation id {generation_id} is not equal to the member epoch "
+            f"{member_epoch} of member {member.member_id}."
+        )
+
+
+def _refuse_other_choice(
+    member: ConsumerGroupMember, classic: ClassicProtocols, request: SyncRequest
+) -> None:
+    """What a SyncGroup names has to be what the JoinGroup was answered with."""
+    kind, name, chosen = request.protocol_type, request.protocol_name, classic.protocols[0][0]
+    if kind is not None and kind != CONSUMER_PROTOCOL_TYPE:
+        raise InconsistentProtocolError(
+            f"The protocol type {kind} from member {member.member_id} request is not equal to "
+            f"the group protocol type {CONSUMER_PROTOCOL_TYPE}."
+        )
+    if name is not None and name != chosen:
+        raise InconsistentProtocolError(
+            f"The protocol name {name} from member {member.member_id} request is not equal to "
+            f"the protocol name {chosen} returned in the join response."
+        )

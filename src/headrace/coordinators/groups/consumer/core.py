@@ -1,8 +1,8 @@
-"""What the parts of one group share: its durable state, its deadlines, and its surroundings."""
+"""What the parts of one group share: its durable state, its deadlines, its limits."""
 
 from collections.abc import Callable
 
-from headrace.coordinators.groups.consumer.deadlines import Deadlines
+from headrace.coordinators.groups.consumer.deadlines import MemberDeadlines
 from headrace.coordinators.groups.consumer.limits import ConsumerLimits
 from headrace.coordinators.groups.consumer.resolution import Resolution
 from headrace.coordinators.groups.consumer.state import UNREVOKED_PARTITIONS, GroupState
@@ -21,7 +21,7 @@ class Core:
         make_member_id: Callable[[str], str],
     ) -> None:
         self.state = GroupState(group_id)
-        self.deadlines = Deadlines()
+        self.deadlines = MemberDeadlines()
         self.limits_for = limits_for
         self.make_member_id = make_member_id
         self.resolution = Resolution(self.state)

@@ -16,7 +16,7 @@ class _Rebalance(NamedTuple):
     member_epoch: int  # it counts only while the member is still in this epoch
 
 
-class Deadlines:
+class MemberDeadlines:
     """Session, rebalance, join and sync deadlines of a group's members."""
 
     def __init__(self) -> None:

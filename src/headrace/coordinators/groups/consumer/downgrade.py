@@ -9,14 +9,14 @@ from collections.abc import Collection, Mapping
 from dataclasses import dataclass, field
 
 from headrace.coordinators.groups.consumer.limits import ConsumerLimits
-from headrace.coordinators.groups.consumer.membership import Found, removal
+from headrace.coordinators.groups.consumer.membership import FoundMember, removal
 from headrace.coordinators.groups.consumer.state import GroupState
 from headrace.coordinators.groups.consumer_protocol import (
     MemberAssignment,
     decode_subscription,
     encode_assignment,
 )
-from headrace.coordinators.groups.messages import CONSUMER_PROTOCOL_TYPE, Outcome, TopicsView
+from headrace.coordinators.groups.messages import CONSUMER_PROTOCOL_TYPE, GroupOutcome, TopicsView
 from headrace.coordinators.groups.records import (
     Assignment,
     ClassicMember,
@@ -34,7 +34,7 @@ Protocols = tuple[tuple[str, bytes], ...]
 
 
 @dataclass(slots=True)
-class Downgrade(Outcome):
+class Downgrade(GroupOutcome):
     """An outcome after which the group is the classic one that `group` describes."""
 
     group: GroupMetadata = field(kw_only=True)
@@ -81,7 +81,7 @@ def downgrade(
     now_ms: int,
     *,
     without: Collection[str],
-    joining: Found | None = None,
+    joining: FoundMember | None = None,
     needs_rebalance: bool,
 ) -> Downgrade:
     """The records of the change, and the classic group as it is after it."""

@@ -7,7 +7,7 @@ from headrace.coordinators.groups.consumer.limits import ConsumerLimits
 from headrace.coordinators.groups.consumer.membership import removal
 from headrace.coordinators.groups.consumer.state import GroupState
 from headrace.coordinators.groups.consumer.subscriptions import group_topics, metadata_hash
-from headrace.coordinators.groups.messages import Outcome, TopicsView
+from headrace.coordinators.groups.messages import GroupOutcome, TopicsView
 from headrace.coordinators.groups.records import (
     ConsumerGroupMetadata,
     GroupRecord,
@@ -22,10 +22,10 @@ def fence(
     member_ids: Collection[str],
     topics: TopicsView,
     now_ms: int,
-) -> Outcome | Downgrade:
+) -> GroupOutcome | Downgrade:
     """Remove members. The group gets a new epoch, or becomes classic if only such are left."""
     if not member_ids:
-        return Outcome()
+        return GroupOutcome()
     if must_downgrade(state, limits, member_ids):
         return downgrade(state, topics, now_ms, without=member_ids, needs_rebalance=True)
     group_id = state.group_id
@@ -42,4 +42,4 @@ def fence(
     names = group_topics(state, regexes, without=gone)
     new_hash = metadata_hash(names, topics)
     records.append(ConsumerGroupMetadata(group_id, state.epoch + 1, new_hash))
-    return Outcome(records)
+    return GroupOutcome(records)

@@ -6,30 +6,49 @@ them in. What a step may change at once is soft: deadlines and what has been loo
 
 from collections.abc import Callable, Iterable, Sequence
 
-from headrace.coordinators.groups.consumer import commits, description, downgrade
 from headrace.coordinators.groups.consumer.classic_members import ClassicMembers
 from headrace.coordinators.groups.consumer.core import Core
+from headrace.coordinators.groups.consumer.downgrade import tombstones
 from headrace.coordinators.groups.consumer.fencing import fence
 from headrace.coordinators.groups.consumer.heartbeats import Heartbeats
 from headrace.coordinators.groups.consumer.limits import ConsumerLimits
+from headrace.coordinators.groups.consumer.membership import known_member
+from headrace.coordinators.groups.consumer.reconciliation import with_epochs
 from headrace.coordinators.groups.consumer.resolution import Resolution
-from headrace.coordinators.groups.consumer.state import UNREVOKED_PARTITIONS
+from headrace.coordinators.groups.consumer.state import NOTHING, UNREVOKED_PARTITIONS
 from headrace.coordinators.groups.consumer.subscriptions import group_topics
+from headrace.coordinators.groups.consumer.target import preferred_assignor
 from headrace.coordinators.groups.messages import (
+    CONSUMER_PROTOCOL_TYPE,
     ConsumerHeartbeatReply,
     ConsumerHeartbeatRequest,
+    DescribedConsumer,
     DescribedConsumerGroup,
+    GroupOutcome,
     JoinRequest,
     LeaveResult,
     LeavingMember,
     ListedGroup,
-    Outcome,
     SyncRequest,
     Ticket,
     TopicsView,
 )
-from headrace.coordinators.groups.records import ConsumerGroupMember, GroupRecord, Tombstone
-from headrace.errors import NonEmptyGroupError
+from headrace.coordinators.groups.records import (
+    Assignment,
+    ConsumerGroupMember,
+    CurrentAssignment,
+    GroupRecord,
+    Tombstone,
+)
+from headrace.errors import (
+    GroupError,
+    IllegalGenerationError,
+    NonEmptyGroupError,
+    StaleMemberEpochError,
+)
+
+_CLASSIC_MEMBER = 0
+_CONSUMER_MEMBER = 1
 
 
 class ConsumerGroup:
@@ -55,7 +74,7 @@ class ConsumerGroup:
 
     def heartbeat(
         self, request: ConsumerHeartbeatRequest, topics: TopicsView, now_ms: int
-    ) -> tuple[ConsumerHeartbeatReply, Outcome]:
+    ) -> tuple[ConsumerHeartbeatReply, GroupOutcome]:
         """Answer a ConsumerGroupHeartbeat: a sign of life, a join or a leave."""
         return self._heartbeats.answer(request, topics, now_ms)
 
@@ -63,13 +82,13 @@ class ConsumerGroup:
 
     def join(
         self, request: JoinRequest, ticket: Ticket, topics: TopicsView, now_ms: int
-    ) -> Outcome:
+    ) -> GroupOutcome:
         """Answer a JoinGroup. It is never parked: the broker assigns, no one has to wait."""
         return self._classic.join(request, ticket, topics, now_ms)
 
     def sync(
         self, request: SyncRequest, ticket: Ticket, topics: TopicsView, now_ms: int
-    ) -> Outcome:
+    ) -> GroupOutcome:
         """Answer a SyncGroup."""
         return self._classic.sync(request, ticket, topics, now_ms)
 
@@ -81,7 +100,7 @@ class ConsumerGroup:
 
     def leave(
         self, members: Sequence[LeavingMember], topics: TopicsView, now_ms: int
-    ) -> tuple[list[LeaveResult], Outcome]:
+    ) -> tuple[list[LeaveResult], GroupOutcome]:
         """Answer a LeaveGroup. Administrators remove members of both protocols with it."""
         return self._classic.leave(members, topics, now_ms)
 
@@ -107,10 +126,10 @@ class ConsumerGroup:
         """When `tick` wants to be called: may be early, never late."""
         return self._core.deadlines.next_ms
 
-    def tick(self, topics: TopicsView, now_ms: int) -> Outcome:
+    def tick(self, topics: TopicsView, now_ms: int) -> GroupOutcome:
         """Fence members that were not heard of, or did not give up partitions, in time."""
         if not self._core.deadlines.is_due(now_ms):
-            return Outcome()
+            return GroupOutcome()
         revoking = {
             member_id: current.member_epoch
             for member_id, current in self._state.current.items()
@@ -121,7 +140,7 @@ class ConsumerGroup:
 
     def tombstones(self) -> list[GroupRecord]:
         """The end of this group's records."""
-        return downgrade.tombstones(self._state)
+        return tombstones(self._state)
 
     # -- what others want to know
 
@@ -141,17 +160,61 @@ class ConsumerGroup:
         return self._state.is_void
 
     @property
+    def member_count(self) -> int:
+        """Members of both protocols."""
+        return len(self._state.members)
+
+    def has_consumer(self, member_id: str) -> bool:
+        """Whether a member of this id speaks the new protocol."""
+        member = self._state.members.get(member_id)
+        return member is not None and member.classic is None
+
+    @property
     def state(self) -> str:
         """Kafka's name of the group's state."""
-        return description.state_of(self._state)
+        state = self._state
+        if state.is_void:
+            return "Dead"
+        if not state.members:
+            return "Empty"
+        if state.epoch > state.assignment_epoch:
+            return "Assigning"
+        if all(map(state.is_reconciled, state.members)):
+            return "Stable"
+        return "Reconciling"
 
     def describe(self) -> DescribedConsumerGroup:
         """The group as ConsumerGroupDescribe shows it."""
-        return description.describe(self._state, self._core.limits_for())
+        state = self._state
+        return DescribedConsumerGroup(
+            state.group_id,
+            self.state,
+            state.epoch,
+            state.assignment_epoch,
+            preferred_assignor(state.members, self._core.limits_for()),
+            tuple(map(self._describe_member, state.members)),
+        )
+
+    def _describe_member(self, member_id: str) -> DescribedConsumer:
+        state = self._state
+        member, current = state.members[member_id], state.current_of(member_id)
+        return DescribedConsumer(
+            member_id,
+            member.instance_id,
+            member.rack_id,
+            current.member_epoch,
+            member.client_id,
+            member.client_host,
+            member.topic_names,
+            member.topic_regex or "",
+            _held(current),
+            state.target.get(member_id, NOTHING),
+            _CONSUMER_MEMBER if member.classic is None else _CLASSIC_MEMBER,
+        )
 
     def listed(self) -> ListedGroup:
         """The group as ListGroups shows it."""
-        return description.listed(self._state)
+        return ListedGroup(self.group_id, CONSUMER_PROTOCOL_TYPE, self.state, "consumer")
 
     def subscribed_topics(self) -> frozenset[str]:
         """All that members subscribe to."""
@@ -166,28 +229,97 @@ class ConsumerGroup:
         if self._state.members:
             raise NonEmptyGroupError(f"Group {self.group_id} is not empty.")
 
+    # -- who may commit offsets, and ask for them
+
     def check_commit(
         self,
         member_id: str,
         group_instance_id: str | None,
         epoch: int,
-        now_ms: int,
         *,
         partitions: Iterable[tuple[str, int]] = (),
         topics: TopicsView | None = None,
         is_transactional: bool = False,
     ) -> None:
-        """Raise unless this member may commit these offsets in this epoch (or generation)."""
-        commits.check_commit(
-            self._state,
-            member_id,
-            group_instance_id,
-            epoch,
-            partitions=partitions,
-            topics=topics,
-            is_transactional=is_transactional,
-        )
+        """Raise unless this member may commit these offsets in this epoch (or generation).
+
+        A member commits in its epoch. An older one is good for partitions that it had then and
+        still has (Kafka 4.2): a commit that was under way when the epoch changed is not lost.
+        """
+        state = self._state
+        # Tools and consumers that assign themselves commit without being members.
+        if epoch < 0 and not state.members:
+            return
+        if is_transactional and epoch == -1 and not member_id and group_instance_id is None:
+            return
+        member = known_member(state, member_id)
+        member_epoch = state.current_of(member_id).member_epoch
+        if epoch == member_epoch:
+            return
+        if epoch > member_epoch:
+            raise _refusal(member)(
+                f"Received {_word(member)} {epoch} is newer than "
+                f"current member epoch {member_epoch}."
+            )
+        if topics is None:
+            raise _refusal(member)(
+                f"The received {_word(member)} {epoch} does not match "
+                f"the expected member epoch {member_epoch}."
+            )
+        _check_partitions(member, state.current_of(member_id), epoch, partitions, topics)
 
     def check_fetch(self, member_id: str | None, member_epoch: int) -> None:
-        """Raise unless this member may ask for committed offsets in this epoch."""
-        commits.check_fetch(self._state, member_id, member_epoch)
+        """Raise unless this member may ask for committed offsets. Who is no member may always."""
+        if member_id is None and member_epoch < 0:
+            return
+        member = known_member(self._state, member_id or "")
+        expected = self._state.current_of(member.member_id).member_epoch
+        if member_epoch != expected:
+            raise _refusal(member)(
+                f"The received {_word(member)} {member_epoch} does not match "
+                f"the expected member epoch {expected}."
+            )
+
+
+def _check_partitions(
+    member: ConsumerGroupMember,
+    current: CurrentAssignment,
+    epoch: int,
+    partitions: Iterable[tuple[str, int]],
+    topics: TopicsView,
+) -> None:
+    now = current.member_epoch
+    assigned = with_epochs(current.assigned, current.assigned_epochs, now)
+    pending = with_epochs(current.pending_revocation, current.pending_epochs, now)
+    for name, partition in partitions:
+        shape = topics.shape(name)
+        since = None
+        if shape is not None:
+            since = assigned.get(shape.topic_id, {}).get(partition)
+            if since is None:
+                since = pending.get(shape.topic_id, {}).get(partition)
+        if since is None:
+            raise _refusal(member)(
+                f"Partition {name}-{partition} is not assigned or pending revocation for member."
+            )
+        if epoch < since:
+            raise _refusal(member)(
+                f"Received {_word(member)} {epoch} is older than assignment epoch {since} "
+                f"for partition {name}-{partition}."
+            )
+
+
+def _refusal(member: ConsumerGroupMember) -> type[GroupError]:
+    return StaleMemberEpochError if member.classic is None else IllegalGenerationError
+
+
+def _word(member: ConsumerGroupMember) -> str:
+    return "member epoch" if member.classic is None else "generation id"
+
+
+def _held(current: CurrentAssignment) -> Assignment:
+    """What a member has, with what it has still to give up."""
+    held = dict(current.assigned)
+    for topic, partitions in current.pending_revocation.items():
+        held[topic] = tuple(sorted(held.get(topic, ()) + partitions))
+    return held

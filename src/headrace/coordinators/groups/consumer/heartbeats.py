@@ -7,7 +7,7 @@ from headrace.coordinators.groups.consumer.core import Core
 from headrace.coordinators.groups.consumer.fencing import fence
 from headrace.coordinators.groups.consumer.limits import ConsumerLimits
 from headrace.coordinators.groups.consumer.membership import (
-    Found,
+    FoundMember,
     joining_member,
     known_member,
     known_static_member,
@@ -24,7 +24,7 @@ from headrace.coordinators.groups.consumer.validation import (
 from headrace.coordinators.groups.messages import (
     ConsumerHeartbeatReply,
     ConsumerHeartbeatRequest,
-    Outcome,
+    GroupOutcome,
     TopicsView,
 )
 from headrace.coordinators.groups.records import ConsumerGroupMember, CurrentAssignment
@@ -38,14 +38,14 @@ class Heartbeats:
 
     def answer(
         self, request: ConsumerHeartbeatRequest, topics: TopicsView, now_ms: int
-    ) -> tuple[ConsumerHeartbeatReply, Outcome]:
+    ) -> tuple[ConsumerHeartbeatReply, GroupOutcome]:
         """Answer a heartbeat, a join or a leave."""
         limits = self._core.limits_for()
         if self._has_no_news(request, topics):
             self._core.deadlines.session(request.member_id, now_ms + limits.session_timeout_ms)
             return ConsumerHeartbeatReply(
                 request.member_id, request.member_epoch, limits.heartbeat_interval_ms, None
-            ), Outcome()
+            ), GroupOutcome()
         validate_heartbeat(request, limits)
         if request.member_epoch in (LEAVE_EPOCH, STATIC_LEAVE_EPOCH):
             return self._leave(request, topics, now_ms)
@@ -69,7 +69,7 @@ class Heartbeats:
             current.member_epoch,
             limits.heartbeat_interval_ms,
             current.assigned if must_tell else None,
-        ), Outcome(step.records)
+        ), GroupOutcome(step.records)
 
     def _has_no_news(self, request: ConsumerHeartbeatRequest, topics: TopicsView) -> bool:
         """Whether a heartbeat only says "still here", and there is nothing to tell it either."""
@@ -99,7 +99,9 @@ class Heartbeats:
             and member.classic is None
         )
 
-    def _find_member(self, request: ConsumerHeartbeatRequest, limits: ConsumerLimits) -> Found:
+    def _find_member(
+        self, request: ConsumerHeartbeatRequest, limits: ConsumerLimits
+    ) -> FoundMember:
         state = self._core.state
         refuse_if_full(state, limits, request.member_id)
         if request.member_epoch == JOIN_EPOCH:
@@ -111,11 +113,11 @@ class Heartbeats:
             member = known_static_member(state, request.member_id, request.instance_id)
         current = state.current_of(member.member_id)
         refuse_other_epoch(current, request.member_epoch, request.owned)
-        return Found(member, current)
+        return FoundMember(member, current)
 
     def _leave(
         self, request: ConsumerHeartbeatRequest, topics: TopicsView, now_ms: int
-    ) -> tuple[ConsumerHeartbeatReply, Outcome]:
+    ) -> tuple[ConsumerHeartbeatReply, GroupOutcome]:
         state = self._core.state
         if request.instance_id is None:
             member = known_member(state, request.member_id)
@@ -123,7 +125,7 @@ class Heartbeats:
             member = known_static_member(state, request.member_id, request.instance_id)
         reply = ConsumerHeartbeatReply(member.member_id, request.member_epoch, 0, None)
         if request.member_epoch == STATIC_LEAVE_EPOCH:
-            return reply, Outcome([_gone_for_a_while(state.current_of(member.member_id))])
+            return reply, GroupOutcome([_gone_for_a_while(state.current_of(member.member_id))])
         return reply, fence(state, self._core.limits_for(), (member.member_id,), topics, now_ms)
 
 

@@ -22,7 +22,7 @@ from headrace.errors import (
 )
 
 
-class Found(NamedTuple):
+class FoundMember(NamedTuple):
     """A member, what it has, and what it takes to put it in the place of another."""
 
     member: ConsumerGroupMember
@@ -66,12 +66,12 @@ def known_static_member(state: GroupState, member_id: str, instance_id: str) -> 
 
 def joining_member(
     state: GroupState, member_id: str, instance_id: str | None, *, is_classic: bool
-) -> Found:
+) -> FoundMember:
     """The member that joins: new, known, or one that takes the place of its instance."""
     before = state.static_member(instance_id)
     if before is None:
         member = state.members.get(member_id) or newcomer(state.group_id, member_id)
-        return Found(member, state.current_of(member_id))
+        return FoundMember(member, state.current_of(member_id))
     left_for_a_while = state.current_of(before.member_id).member_epoch == STATIC_LEAVE_EPOCH
     if not is_classic and before.classic is None and not left_for_a_while:
         raise UnreleasedInstanceError(
@@ -81,7 +81,7 @@ def joining_member(
     return _replacement(state, before, member_id)
 
 
-def _replacement(state: GroupState, before: ConsumerGroupMember, member_id: str) -> Found:
+def _replacement(state: GroupState, before: ConsumerGroupMember, member_id: str) -> FoundMember:
     group_id = state.group_id
     member = before._replace(member_id=member_id)
     current = state.current_of(before.member_id)._replace(
@@ -94,7 +94,7 @@ def _replacement(state: GroupState, before: ConsumerGroupMember, member_id: str)
         TargetAssignmentMember(group_id, member_id, target),
         current,
     )
-    return Found(member, current, records)
+    return FoundMember(member, current, records)
 
 
 def removal(group_id: str, member_id: str) -> tuple[GroupRecord, ...]:

@@ -20,7 +20,7 @@ from headrace.coordinators.groups.consumer_protocol import (
     decode_assignment,
     decode_subscription,
 )
-from headrace.coordinators.groups.messages import CONSUMER_PROTOCOL_TYPE, Outcome, TopicsView
+from headrace.coordinators.groups.messages import CONSUMER_PROTOCOL_TYPE, GroupOutcome, TopicsView
 from headrace.coordinators.groups.records import (
     Assignment,
     ClassicProtocols,
@@ -34,8 +34,6 @@ from headrace.coordinators.groups.records import (
     Tombstone,
 )
 from headrace.errors import GroupNotFoundError, WireError
-
-__all__ = ["Downgrade", "Upgrade", "downgraded", "upgrade"]
 
 
 class Upgrade(NamedTuple):
@@ -73,7 +71,7 @@ def downgraded(
     *,
     make_member_id: Callable[[str], str],
     now_ms: int,
-) -> tuple[ClassicGroup, Outcome]:
+) -> tuple[ClassicGroup, GroupOutcome]:
     """The classic group that a written `Downgrade` leaves behind, with its members in it."""
     group = ClassicGroup.restore(
         outcome.group,
@@ -82,7 +80,7 @@ def downgraded(
         now_ms=now_ms,
         protocols=outcome.protocols,
     )
-    return group, group.rebalance(now_ms) if outcome.needs_rebalance else Outcome()
+    return group, group.rebalance(now_ms) if outcome.needs_rebalance else GroupOutcome()
 
 
 def _refuse_if_not_eligible(classic: ClassicGroup, limits: ConsumerLimits) -> None:

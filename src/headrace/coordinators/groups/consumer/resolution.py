@@ -10,7 +10,7 @@ from collections.abc import Iterator
 from headrace.coordinators.groups.consumer.patterns import TopicMatcher
 from headrace.coordinators.groups.consumer.state import GroupState
 from headrace.coordinators.groups.consumer.subscriptions import group_topics, metadata_hash
-from headrace.coordinators.groups.messages import Outcome, TopicsView
+from headrace.coordinators.groups.messages import GroupOutcome, TopicsView
 from headrace.coordinators.groups.records import (
     ConsumerGroupMetadata,
     GroupRecord,
@@ -58,7 +58,7 @@ class Resolution:
         self._searching = search
         return search
 
-    def outcome(self, search: Search, topics: TopicsView, now_ms: int) -> Outcome:
+    def outcome(self, search: Search, topics: TopicsView, now_ms: int) -> GroupOutcome:
         """What a search that came to its end has found: news are written, and make an epoch."""
         self._searching = None
         state = self._state
@@ -82,7 +82,7 @@ class Resolution:
             new_hash = metadata_hash(group_topics(state, regexes), topics)
             if is_news or new_hash != state.metadata_hash:
                 records.append(ConsumerGroupMetadata(state.group_id, state.epoch + 1, new_hash))
-        return Outcome(records)
+        return GroupOutcome(records)
 
     def end(self, search: Search) -> None:
         """The outcome is written."""

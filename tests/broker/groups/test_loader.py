@@ -4,7 +4,7 @@ import pytest
 from tests.at_once import at_once
 from tests.broker.groups.conftest import Node
 
-from headrace.broker.groups.loading import read_live_records
+from headrace.broker.groups.loader import read_live_records
 from headrace.coordinators.groups.codec import encode
 from headrace.coordinators.groups.records import GroupMetadata, OffsetCommit, Tombstone
 from headrace.log.partition_log import PartitionLog

@@ -3,14 +3,14 @@ import threading
 
 import pytest
 
-from headrace.broker.changes import Changes
+from headrace.broker.metadata_changes import MetadataChanges
 
 
 def test_changes_are_made_one_after_another() -> None:
     steps: list[str] = []
 
     async def scenario() -> None:
-        changes = Changes()
+        changes = MetadataChanges()
 
         async def change(name: str) -> None:
             steps.append(f"{name} checks")
@@ -26,7 +26,7 @@ def test_changes_are_made_one_after_another() -> None:
 
 def test_what_waits_for_the_disk_runs_in_a_thread_of_its_own() -> None:
     async def scenario() -> int:
-        changes = Changes()
+        changes = MetadataChanges()
         return await changes.make(lambda: changes.write(threading.get_ident))
 
     assert asyncio.run(scenario()) != threading.get_ident()
@@ -37,7 +37,7 @@ def test_a_change_is_carried_through_when_who_asked_for_it_is_gone() -> None:
     done: list[str] = []
 
     async def scenario() -> None:
-        changes = Changes()
+        changes = MetadataChanges()
 
         async def change() -> None:
             await changes.write(may_write.wait)
@@ -59,7 +59,7 @@ def test_a_change_is_carried_through_when_who_asked_for_it_is_gone() -> None:
 
 def test_a_change_that_fails_is_told_and_holds_nobody_up() -> None:
     async def scenario() -> str:
-        changes = Changes()
+        changes = MetadataChanges()
 
         async def fails() -> None:
             raise ValueError("no")
@@ -78,7 +78,7 @@ def test_a_drain_waits_for_those_in_line_too() -> None:
     done: list[int] = []
 
     async def scenario() -> None:
-        changes = Changes()
+        changes = MetadataChanges()
 
         async def change(number: int) -> None:
             await changes.write(lambda: None)

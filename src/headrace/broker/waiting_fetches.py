@@ -17,13 +17,14 @@ class Waiter(Protocol):
         """`byte_count` more bytes can be read from `log`; None: look at all there is."""
 
 
-class Waiting:
+class WaitingFetches:
     """Waiters by log. Event-loop thread only."""
 
-    __slots__ = ("_waiters", "places")
+    __slots__ = ("_waiters", "is_closed", "places")
 
     def __init__(self) -> None:
         self._waiters: dict[PartitionLog, dict[Waiter, None]] = {}
+        self.is_closed = False  # the broker stops: nobody is to wait any more
         self.places = 0  # logs that are waited for, counted once for each waiter
 
     @property
@@ -57,10 +58,15 @@ class Waiting:
                 waiter.on_append(log, byte_count)
 
     def wake_all(self) -> None:
-        """Let every waiter answer with what there is: topics changed, or the broker stops."""
+        """Let every waiter answer with what there is: topics have changed."""
         for waiters in tuple(self._waiters.values()):
             for waiter in tuple(waiters):
                 waiter.on_append(None, _EVERYTHING)
+
+    def close(self) -> None:
+        """The broker stops: all answer with what there is, and nobody waits any more."""
+        self.is_closed = True
+        self.wake_all()
 
 
 _EVERYTHING = 2**62  # more than any min_bytes

@@ -1,4 +1,4 @@
-from headrace.broker.waiting import Waiting
+from headrace.broker.waiting_fetches import WaitingFetches
 
 
 class Recorder:
@@ -10,7 +10,7 @@ class Recorder:
 
 
 def test_a_waiter_hears_of_appends_to_its_logs_only() -> None:
-    waiting, waiter = Waiting(), Recorder()
+    waiting, waiter = WaitingFetches(), Recorder()
     waiting.add(waiter, ["a", "b"])
 
     waiting.notify("a", 5)
@@ -20,7 +20,7 @@ def test_a_waiter_hears_of_appends_to_its_logs_only() -> None:
 
 
 def test_a_removed_waiter_hears_nothing() -> None:
-    waiting, waiter = Waiting(), Recorder()
+    waiting, waiter = WaitingFetches(), Recorder()
     waiting.add(waiter, ["a"])
 
     waiting.remove(waiter, ["a"])
@@ -30,7 +30,7 @@ def test_a_removed_waiter_hears_nothing() -> None:
 
 
 def test_waking_all_reaches_everyone_with_more_than_any_minimum() -> None:
-    waiting, first, second = Waiting(), Recorder(), Recorder()
+    waiting, first, second = WaitingFetches(), Recorder(), Recorder()
     waiting.add(first, ["a"])
     waiting.add(second, ["b"])
 
@@ -40,7 +40,7 @@ def test_waking_all_reaches_everyone_with_more_than_any_minimum() -> None:
 
 
 def test_a_waiter_may_remove_itself_while_it_is_told() -> None:
-    waiting = Waiting()
+    waiting = WaitingFetches()
 
     class Once(Recorder):
         def on_append(self, log: object, byte_count: int) -> None:
@@ -58,7 +58,7 @@ def test_a_waiter_may_remove_itself_while_it_is_told() -> None:
 
 
 def test_places_are_counted_once_for_each_log_and_waiter() -> None:
-    waiting, waiter = Waiting(), Recorder()
+    waiting, waiter = WaitingFetches(), Recorder()
 
     waiting.add(waiter, ["a", "b", "a"])
     waiting.add(Recorder(), ["a"])

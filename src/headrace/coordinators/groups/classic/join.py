@@ -3,12 +3,17 @@
 Newcomers with a name of their own (static members, KIP-345) and old clients come in at once;
 others are sent back for an id first (KIP-394), so that a client that tries again is not counted
 twice. Known members start a rebalance only if they have something new to say, or lead.
+
+A static member that comes back without its member id takes the place of the one with the same
+group.instance.id, under a new id; whoever still goes by the old id is fenced. In a Stable group
+nothing else changes unless the choice of the protocol would: a restart of a consumer then costs
+no rebalance.
 """
 
 from collections.abc import Callable
+from typing import NamedTuple
 
-from headrace.coordinators.groups.classic import static_members
-from headrace.coordinators.groups.classic.member import Member
+from headrace.coordinators.groups.classic.member import Member, Protocols
 from headrace.coordinators.groups.classic.rebalance import Rebalance
 from headrace.coordinators.groups.classic.states import (
     COMPLETING_REBALANCE,
@@ -17,9 +22,10 @@ from headrace.coordinators.groups.classic.states import (
     PREPARING_REBALANCE,
     STABLE,
 )
-from headrace.coordinators.groups.messages import JoinReply, JoinRequest, Outcome, Ticket
+from headrace.coordinators.groups.messages import GroupOutcome, JoinReply, JoinRequest, Ticket
 from headrace.errors import (
     CoordinatorNotAvailableError,
+    FencedInstanceError,
     GroupError,
     GroupFullError,
     InconsistentProtocolError,
@@ -27,9 +33,16 @@ from headrace.errors import (
     MemberIdRequiredError,
 )
 
-# Whoever waits in its first join sends no heartbeats, and a closed connection is not noticed. As
-# Kafka does, give up on it after this time; a client that is still there joins again.
-NEW_MEMBER_JOIN_TIMEOUT_MS = 5 * 60 * 1000
+
+class Undo(NamedTuple):
+    """What a member was before it came back, should its new id not be written down."""
+
+    member: Member
+    new_id: str
+    old_id: str
+    protocols: Protocols
+    session_timeout_ms: int
+    rebalance_timeout_ms: int
 
 
 class Join:
@@ -38,8 +51,8 @@ class Join:
     def __init__(
         self, rebalance: Rebalance, request: JoinRequest, ticket: Ticket, now_ms: int
     ) -> None:
-        self.outcome = Outcome()
-        self.undo: static_members.Undo | None = None  # if the record cannot be written
+        self.outcome = GroupOutcome()
+        self.undo: Undo | None = None  # if the record cannot be written
         self._rebalance = rebalance
         self._members = rebalance.members
         self._request = request
@@ -87,7 +100,7 @@ class Join:
         rebalance, member_id = self._rebalance, self._request.member_id
         if member := self._members.by_id.get(member_id):
             rebalance.remove(member, self.outcome)
-        self._members.pending.pop(member_id, None)
+        self._members.remove(member_id)  # one who was expected, too
         error = GroupFullError(f"the group has its {rebalance.limits.max_size} members")
         self._answer(JoinReply(error))
         if rebalance.state == PREPARING_REBALANCE:
@@ -106,20 +119,9 @@ class Join:
             if current is None:
                 self._add(member_id)
             else:
-                member = self._members.by_id[current]
-                self.undo = static_members.come_back(
-                    self._rebalance,
-                    member,
-                    member_id,
-                    request,
-                    self._ticket,
-                    self._now_ms,
-                    self.outcome,
-                )
+                self.undo = self._come_back(self._members.by_id[current], member_id)
         elif request.must_know_its_id:
-            deadline_ms = self._now_ms + request.session_timeout_ms
-            self._members.pending[member_id] = deadline_ms
-            self._rebalance.watch(deadline_ms)
+            self._rebalance.expect_join(member_id, self._now_ms + request.session_timeout_ms)
             error = MemberIdRequiredError("join again with this member id")
             self._answer(JoinReply(error, member_id))
         else:
@@ -156,7 +158,7 @@ class Join:
         rebalance.proceed(self._now_ms, self.outcome)
 
     def _add(self, member_id: str) -> None:
-        request, rebalance = self._request, self._rebalance
+        request = self._request
         member = Member(
             member_id,
             request.group_instance_id,
@@ -166,12 +168,63 @@ class Join:
             request.session_timeout_ms,
             request.protocols,
         )
-        member.is_new = True
-        rebalance.has_grown = True
-        self._members.add(member, request.protocol_type)
-        rebalance.park_join(member, self._ticket, self.outcome)
-        rebalance.expect_heartbeat(member, NEW_MEMBER_JOIN_TIMEOUT_MS, self._now_ms)
-        rebalance.proceed(self._now_ms, self.outcome)
+        self._rebalance.add(member, request.protocol_type, self._ticket, self._now_ms, self.outcome)
+
+    def _come_back(self, member: Member, member_id: str) -> Undo | None:
+        """Give `member` the new id; return how to undo it if that alone is to be written."""
+        request, rebalance, members = self._request, self._rebalance, self._members
+        now_ms, outcome, old_leader = self._now_ms, self.outcome, members.leader
+        undo = Undo(
+            member,
+            member_id,
+            member.member_id,
+            member.protocols,
+            member.session_timeout_ms,
+            member.rebalance_timeout_ms,
+        )
+        error = FencedInstanceError(
+            f"instance {member.group_instance_id} is now member {member_id}"
+        )
+        rebalance.turn_away(member, outcome, error, member.member_id)
+        rebalance.rename(member, member_id)
+        member.is_new = False
+        members.update(
+            member, request.protocols, request.session_timeout_ms, request.rebalance_timeout_ms
+        )
+        rebalance.expect_heartbeat(member, member.session_timeout_ms, now_ms)
+        if rebalance.state == STABLE and members.choose_protocol() == rebalance.protocol_name:
+            outcome.records.append(rebalance.record())
+            self._answer(self._welcome_back(member, old_leader))
+            return undo
+        rebalance.park_join(member, self._ticket, outcome)
+        if rebalance.state in (STABLE, COMPLETING_REBALANCE):
+            # The leader may have been told of the old id: what it assigns would find nobody.
+            rebalance.prepare(now_ms, outcome)
+        else:
+            rebalance.proceed(now_ms, outcome)
+        return None
+
+    def _welcome_back(self, member: Member, old_leader: str | None) -> JoinReply:
+        """The generation goes on. A leader must not assign anew, or the others would not notice.
+
+        It can be told so (KIP-814); an older client is told of a leader that is not itself.
+        """
+        reply = self._rebalance.current_generation(member)
+        if self._request.can_skip_assignment:
+            return reply._replace(skip_assignment=reply.leader == member.member_id)
+        return reply._replace(leader=old_leader or "", members=())
 
     def _answer(self, reply: JoinReply) -> None:
         self.outcome.answers.append((self._ticket, reply))
+
+
+def take_back(rebalance: Rebalance, undo: Undo, now_ms: int) -> None:
+    """A returned static member's new id was not written: the member is who it was."""
+    member = undo.member
+    if rebalance.members.by_id.get(undo.new_id) is not member:
+        return
+    rebalance.members.update(
+        member, undo.protocols, undo.session_timeout_ms, undo.rebalance_timeout_ms
+    )
+    rebalance.rename(member, undo.old_id)
+    rebalance.expect_heartbeat(member, member.session_timeout_ms, now_ms)

@@ -4,7 +4,7 @@ from typing import Any
 import pytest
 from tests.coordinators.groups.desk import Desk
 
-from headrace.broker.groups.searches import Searches
+from headrace.broker.groups.pattern_resolver import PatternResolver
 from headrace.coordinators.groups.consumer.group import ConsumerGroup
 from headrace.coordinators.groups.consumer.patterns import NAMES_AT_ONCE
 from headrace.coordinators.groups.decision import Decision
@@ -14,7 +14,7 @@ from headrace.coordinators.groups.records import ResolvedRegex
 SLICES = 5
 
 
-class Watched(Searches):
+class Watched(PatternResolver):
     """Searches whose decisions are carried out by the desk, and counted."""
 
     def __init__(self, desk: Desk) -> None:
@@ -53,7 +53,7 @@ def test_others_have_their_turn_while_names_are_matched(desk: Desk) -> None:
     async def play() -> None:
         searches, turns = Watched(desk), 0
 
-        searches.start_those_due()
+        searches.start_due()
         while not searches.carried_out:
             turns += 1
             await asyncio.sleep(0)
@@ -68,12 +68,12 @@ def test_others_have_their_turn_while_names_are_matched(desk: Desk) -> None:
 def test_a_group_that_is_searched_for_is_not_searched_for_twice(desk: Desk) -> None:
     async def play() -> None:
         searches = Watched(desk)
-        searches.start_those_due()
+        searches.start_due()
         await asyncio.sleep(0)
 
         desk.beat("g", "a", 1)
 
-        assert not desk.coordinator.has_searches_due
+        assert not desk.coordinator.has_unresolved
 
     asyncio.run(play())
 
@@ -81,9 +81,9 @@ def test_a_group_that_is_searched_for_is_not_searched_for_twice(desk: Desk) -> N
 def test_what_is_under_way_is_let_go_at_the_end_and_would_begin_anew(desk: Desk) -> None:
     async def play() -> None:
         searches = Watched(desk)
-        group = desk.coordinator.get("g")
+        group = desk.coordinator.registry.by_id.get("g")
         assert isinstance(group, ConsumerGroup)
-        searches.start_those_due()
+        searches.start_due()
         await asyncio.sleep(0)
 
         searches.stop()
@@ -98,10 +98,10 @@ def test_what_is_under_way_is_let_go_at_the_end_and_would_begin_anew(desk: Desk)
 def test_a_group_that_is_gone_by_then_writes_nothing(desk: Desk) -> None:
     async def play() -> None:
         searches = Watched(desk)
-        searches.start_those_due()
+        searches.start_due()
         await asyncio.sleep(0)
 
-        desk.coordinator.remove("g")
+        desk.coordinator.registry.remove("g")
         await asyncio.gather(*searches._running)
 
         assert [decision.records for decision in searches.carried_out] == [()]

@@ -8,24 +8,24 @@ from headrace.broker.topics import Topics
 from headrace.coordinators.groups.classic.limits import ClassicLimits
 from headrace.coordinators.groups.consumer.limits import ConsumerLimits
 from headrace.coordinators.groups.messages import TopicShape
-from headrace.coordinators.groups.registry import Surroundings
+from headrace.coordinators.groups.registry import GroupEnvironment
 from headrace.errors import TopicError
 from headrace.model import Topic
 from headrace.settings.broker_settings import BrokerSettings
 
 
-def surroundings_of(topics: Topics, settings: BrokerSettings) -> Surroundings:
+def group_environment(topics: Topics, settings: BrokerSettings) -> GroupEnvironment:
     """Everything groups ask their broker for."""
-    return Surroundings(
-        TopicsSeen(topics),
+    return GroupEnvironment(
+        BrokerTopics(topics),
         partial(classic_limits, settings),
-        ConsumerLimitsSeen(topics, settings).of_group,
+        ConsumerLimitsByGroup(topics, settings).of_group,
         lambda client: f"{client}-{uuid4()}",
         lambda client: urlsafe_b64encode(uuid4().bytes).rstrip(b"=").decode(),
     )
 
 
-class TopicsSeen:
+class BrokerTopics:
     """The broker's topics as a `TopicsView`."""
 
     def __init__(self, topics: Topics) -> None:
@@ -77,7 +77,7 @@ def classic_limits(settings: BrokerSettings) -> ClassicLimits:
     )
 
 
-class ConsumerLimitsSeen:
+class ConsumerLimitsByGroup:
     """What the broker, and a group's own configs, allow groups of the new protocol."""
 
     def __init__(self, topics: Topics, settings: BrokerSettings) -> None:

@@ -1,8 +1,8 @@
-from headrace.coordinators.groups.deadlines import Deadlines
+from headrace.coordinators.groups.registry import GroupDeadlines
 
 
 def test_the_earliest_is_due_first() -> None:
-    deadlines = Deadlines()
+    deadlines = GroupDeadlines()
     deadlines.note("late", 30)
     deadlines.note("early", 10)
 
@@ -13,7 +13,7 @@ def test_the_earliest_is_due_first() -> None:
 
 
 def test_an_earlier_deadline_counts_and_a_later_one_waits_to_be_said_again() -> None:
-    deadlines = Deadlines()
+    deadlines = GroupDeadlines()
     deadlines.note("g", 20)
     deadlines.note("g", 10)
     deadlines.note("g", 50)
@@ -25,14 +25,14 @@ def test_an_earlier_deadline_counts_and_a_later_one_waits_to_be_said_again() -> 
 
 
 def test_a_group_without_a_deadline_is_not_woken() -> None:
-    deadlines = Deadlines()
+    deadlines = GroupDeadlines()
     deadlines.note("g", None)
 
     assert deadlines.next_ms is None
 
 
 def test_a_forgotten_group_is_not_woken() -> None:
-    deadlines = Deadlines()
+    deadlines = GroupDeadlines()
     deadlines.note("g", 10)
     deadlines.forget("g")
 

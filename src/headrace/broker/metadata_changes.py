@@ -13,7 +13,7 @@ from typing import Any, TypeVar
 _Result = TypeVar("_Result")
 
 
-class Changes:
+class MetadataChanges:
     """The line in which changes wait for each other. Event-loop thread only."""
 
     def __init__(self) -> None:

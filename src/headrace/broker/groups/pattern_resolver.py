@@ -12,7 +12,7 @@ from headrace.coordinators.groups.coordinator import GroupCoordinator
 from headrace.coordinators.groups.decision import Decision
 
 
-class Searches:
+class PatternResolver:
     """The searches of one coordinator: one for each group at a time. Event-loop thread only."""
 
     def __init__(
@@ -25,9 +25,9 @@ class Searches:
         self._running: set[asyncio.Task[None]] = set()
         self._is_stopped = False
 
-    def start_those_due(self) -> None:
+    def start_due(self) -> None:
         """Begin what the last steps of groups have made necessary."""
-        for group in self._coordinator.searches_due():
+        for group in self._coordinator.take_unresolved():
             if not self._is_stopped:
                 task = asyncio.get_running_loop().create_task(self._search(group))
                 self._running.add(task)
@@ -40,7 +40,7 @@ class Searches:
             task.cancel()
 
     async def _search(self, group: ConsumerGroup) -> None:
-        topics = self._coordinator.surroundings.topics
+        topics = self._coordinator.topics
         if not group.resolution.is_due(topics):
             return  # another step of the group has begun it
         search = group.resolution.begin(topics)
