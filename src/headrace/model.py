@@ -12,7 +12,7 @@ INTERNAL_TOPICS = frozenset(
     {GROUP_METADATA_TOPIC, TRANSACTION_STATE_TOPIC, SHARE_GROUP_STATE_TOPIC}
 )
 
-_MAX_NAME_LENGTH = 249  # with "-" and a partition of five digits a directory name stays under 255
+MAX_NAME_LENGTH = 249  # with "-" and a partition of five digits a directory name stays under 255
 _LEGAL_NAME = re.compile(r"[a-zA-Z0-9._-]+")
 _NO_TOPIC_ID = "A" * 22  # sixteen zero bytes: what is told of a broker from before 2.8
 
@@ -32,8 +32,8 @@ def topic_name_fault(name: str) -> str | None:
         return "the empty string is not allowed"
     if name in (".", ".."):
         return f"'{name}' is not allowed"
-    if len(name) > _MAX_NAME_LENGTH:
-        return f"the length of '{name}' is longer than the max allowed length {_MAX_NAME_LENGTH}"
+    if len(name) > MAX_NAME_LENGTH:
+        return f"the length of '{name}' is longer than the max allowed length {MAX_NAME_LENGTH}"
     if not _LEGAL_NAME.fullmatch(name):
         return (
             f"'{name}' contains one or more characters other than "

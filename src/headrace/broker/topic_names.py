@@ -11,6 +11,7 @@ from headrace.errors import InvalidTopicError
 from headrace.model import (
     GROUP_METADATA_TOPIC,
     INTERNAL_TOPICS,
+    MAX_NAME_LENGTH,
     SHARE_GROUP_STATE_TOPIC,
     TRANSACTION_STATE_TOPIC,
     topic_name_fault,
@@ -20,6 +21,7 @@ __all__ = [
     "CLUSTER_METADATA_TOPIC",
     "GROUP_METADATA_TOPIC",
     "INTERNAL_TOPICS",
+    "MAX_NAME_LENGTH",
     "SHARE_GROUP_STATE_TOPIC",
     "TRANSACTION_STATE_TOPIC",
     "check_topic_name",
