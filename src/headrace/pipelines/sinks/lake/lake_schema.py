@@ -14,6 +14,7 @@ from typing import TYPE_CHECKING
 from headrace.pipelines.hadoop_files import HadoopFiles, TakenError
 from headrace.pipelines.sinks.lake.footers import schemas_of
 from headrace.pipelines.sinks.lake.layout import all_data_files
+from headrace.pipelines.sinks.lake.names import sees_case
 from headrace.pipelines.sinks.lake.notes import HOME
 from headrace.pipelines.sinks.lake.widening import ClashError, united
 
@@ -32,7 +33,7 @@ class LakeSchema:
     def __init__(self, spark: "SparkSession", files: HadoopFiles) -> None:
         self._spark = spark
         self._files = files
-        self._is_case_sensitive = spark.conf.get("spark.sql.caseSensitive") == "true"
+        self.is_case_sensitive = sees_case(spark)
         self._whole: StructType | None = None
         self._admitted = set[str]()
 
@@ -109,7 +110,7 @@ class LakeSchema:
         return schemas_of(self._spark, [self._files.path(name) for name in names])
 
     def _united(self, schemas: "Sequence[StructType]") -> "StructType":
-        return united(schemas, is_case_sensitive=self._is_case_sensitive)
+        return united(schemas, is_case_sensitive=self.is_case_sensitive)
 
 
 def _mixed(root: str, clash: ClashError, found: "Sequence[tuple[StructType, str]]") -> ClashError:

@@ -10,6 +10,7 @@ from dataclasses import dataclass
 from typing import TYPE_CHECKING
 
 from headrace.errors import SinkError
+from headrace.pipelines.sinks.lake.names import folded
 
 if TYPE_CHECKING:
     from pyspark.sql import DataFrame
@@ -207,7 +208,7 @@ def _shape(own: "DataType", wanted: "DataType") -> "DataType":
 
 
 def _key(field: "StructField", is_case_sensitive: bool) -> str:
-    return field.name if is_case_sensitive else field.name.lower()
+    return folded(field.name, is_case_sensitive=is_case_sensitive)
 
 
 def _quoted(name: str) -> str:
