@@ -93,6 +93,21 @@ def test_what_up_cannot_do_is_refused_before_anything_starts(clusters, options, 
     assert [path.name for path in clusters.iterdir()] == ["default"]
 
 
+def test_up_with_a_path_for_a_name_leaves_the_link_there_alone(clusters, tmp_path):
+    (tmp_path / "target").mkdir()
+    link = tmp_path / "link"
+    link.symlink_to(tmp_path / "target")
+
+    for name in (str(link), "../link"):
+        for more in ([], ["--dir", tmp_path / "elsewhere"]):
+            answer = kafka("up", "--name", name, *more)
+
+            assert answer.exit_code == 1
+            assert f"'{name}' cannot name a cluster" in answer.stderr
+            assert link.readlink() == tmp_path / "target"
+    assert {path.name for path in tmp_path.iterdir()} <= {"clusters", "link", "target"}
+
+
 def test_nothing_is_left_of_a_cluster_that_never_was_one(clusters, monkeypatch):
     from headrace.errors import JavaNotFoundError
     from headrace.kafka import cluster as cluster_module

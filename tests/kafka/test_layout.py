@@ -1,5 +1,6 @@
 import json
 import socket
+from dataclasses import replace
 from uuid import UUID
 
 import pytest
@@ -90,6 +91,13 @@ def test_what_is_written_is_read_again(tmp_path):
 
     assert layouts.read(tmp_path) == layout
     assert [path.name for path in tmp_path.iterdir()] == ["cluster.json"]
+
+
+def test_a_file_with_a_path_for_a_name_is_refused(tmp_path):
+    layouts.write(replace(plan("c", brokers=1), name="../c"), tmp_path)
+
+    with pytest.raises(ClusterError, match=r"is not what .* wrote: '\.\./c' cannot name a cluster"):
+        layouts.read(tmp_path)
 
 
 @pytest.mark.parametrize("text", ["", "[]", "{}", '{"nodes": [{"id": 1}]}', '{"nodes": []}'])

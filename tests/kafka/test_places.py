@@ -73,3 +73,31 @@ def test_commands_are_told_of_a_cluster_by_name_or_else_by_directory(tmp_path, c
     assert places.option_for("mine", tmp_path / "a b") == f" --dir '{tmp_path}/a b'"
     places.remember("mine", tmp_path / "a b")
     assert places.option_for("mine", tmp_path / "a b") == " --name mine"
+
+
+@pytest.mark.parametrize("name", ["../link", "{}/link", "", ".", "..", "a b", "link\n"])
+def test_what_is_no_name_is_refused_and_no_link_of_it_is_touched(tmp_path, clusters, name):
+    clusters.mkdir()
+    link = tmp_path / "link"
+    link.symlink_to(tmp_path)
+    name = name.format(tmp_path)
+
+    for ask in (
+        places.place_of,
+        places.forget_stale,
+        lambda name: places.forget(name, tmp_path),
+        lambda name: places.remember(name, tmp_path),
+        lambda name: places.check_free(name, tmp_path),
+        lambda name: places.option_for(name, tmp_path),
+    ):
+        with pytest.raises(ClusterError, match="cannot name a cluster"):
+            ask(name)
+
+    assert link.is_symlink()
+
+
+def test_a_directory_that_no_name_leads_to_is_not_among_the_known_names(clusters):
+    Cluster.create(clusters / "a b", "mine", brokers=1)
+    Cluster.create(clusters / "other", "other", brokers=1)
+
+    assert places.known_names() == ["other"]

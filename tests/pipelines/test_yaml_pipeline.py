@@ -104,6 +104,23 @@ def test_sql_is_a_pure_function_of_the_input(spark: "SparkSession") -> None:
 
 
 @pytest.mark.spark
+def test_a_program_in_a_named_window_of_the_sql_is_refused(
+    spark: "SparkSession", tmp_path: Path
+) -> None:
+    mark = tmp_path / "ran"
+    program = f"(select transform(x) using 'touch {mark}; cat' as (y int) from values (1) as u(x))"
+    transform = sql_transform(
+        f"select sum(id) over w as s from input window w as (order by {program})", "here"
+    )
+
+    for _ in range(2):  # with each batch
+        with pytest.raises(PipelineDefinitionError, match=r"^here: transform … using \(it runs"):
+            transform(spark.range(2)).collect()
+
+    assert not mark.exists()
+
+
+@pytest.mark.spark
 def test_a_mistake_in_the_sql_is_one_sentence_with_its_place(spark: "SparkSession") -> None:
     rows = spark.range(1)
 

@@ -134,10 +134,15 @@ def plan(
 
 def check_name(name: str) -> None:
     """Raise ClusterError unless a cluster may have this name."""
-    if not _NAME.fullmatch(name):
+    if not is_name(name):
         raise ClusterError(
             f"{name!r} cannot name a cluster; take letters, digits, '.', '_' and '-', at most 100"
         )
+
+
+def is_name(text: str) -> bool:
+    """Whether a cluster may be called this."""
+    return _NAME.fullmatch(text) is not None
 
 
 def random_cluster_id() -> str:
@@ -199,6 +204,8 @@ def read(directory: Path) -> Layout:
     try:
         found: dict[str, Any] = json.loads(text)
         nodes = tuple(NodeLayout(**node) for node in found.pop("nodes"))
+        if not is_name(found["name"]):  # it becomes a path
+            raise ValueError(f"{found['name']!r} cannot name a cluster")
         return Layout(**{**found, "nodes": nodes, "jvm_flags": tuple(found["jvm_flags"])})
     except (ValueError, TypeError, KeyError, AttributeError) as error:
         raise ClusterError(f"{path} is not what 'headrace kafka up' wrote: {error}") from error

@@ -2,6 +2,8 @@
 
 `up --name C --dir D` leaves such a link, so that C is known to all commands; `destroy` takes it
 away. A link whose cluster is gone counts for nothing.
+
+Invariant: `_usual_place` alone makes a path of a name, so nothing outside is looked at or removed.
 """
 
 import contextlib
@@ -25,20 +27,20 @@ def clusters_directory() -> Path:
 
 def known_names() -> list[str]:
     """The names of the clusters that can be found by them."""
-    return sorted(path.name for path in clusters_directory().glob("*") if has_cluster(path))
+    from headrace.kafka.layout import is_name
+
+    found = (path for path in clusters_directory().glob("*") if has_cluster(path))
+    return sorted(path.name for path in found if is_name(path.name))
 
 
 def place_of(name: str) -> Path:
     """The directory of the cluster of this name; its usual place while there is none."""
-    from headrace.kafka.layout import check_name
-
-    check_name(name)
-    usual = clusters_directory() / name
+    usual = _usual_place(name)
     return usual.resolve() if usual.is_symlink() and has_cluster(usual) else usual
 
 
 def has_cluster(directory: Path) -> bool:
-    # Imported here, as above: how to run Java comes with it, and a help text needs none of that.
+    # Imported here, as below: how to run Java comes with it, and a help text needs none of that.
     from headrace.kafka.layout import FILE_NAME
 
     return (directory / FILE_NAME).exists()
@@ -56,7 +58,7 @@ def check_free(name: str, directory: Path) -> None:
 def remember(name: str, directory: Path) -> None:
     """Let the cluster in `directory` be found by its name; ClusterError if another has it."""
     check_free(name, directory)
-    usual = clusters_directory() / name
+    usual = _usual_place(name)
     if _is_same(usual, directory):
         return
     try:
@@ -71,7 +73,7 @@ def remember(name: str, directory: Path) -> None:
 
 def forget(name: str, directory: Path) -> None:
     """Take away what `remember` has left of the cluster in `directory`."""
-    usual = clusters_directory() / name
+    usual = _usual_place(name)
     if usual.is_symlink() and _is_same(usual, directory):
         with contextlib.suppress(FileNotFoundError):
             usual.unlink()
@@ -79,16 +81,24 @@ def forget(name: str, directory: Path) -> None:
 
 def forget_stale(name: str) -> None:
     """Take away a link whose cluster is gone: the name is free again."""
-    usual = clusters_directory() / name
+    usual = _usual_place(name)
     if usual.is_symlink() and not has_cluster(usual):
         usual.unlink(missing_ok=True)
 
 
 def option_for(name: str, directory: Path) -> str:
     """How commands have to be told which cluster is meant, with a space in front; empty: not."""
-    if not _is_same(clusters_directory() / name, directory):
+    if not _is_same(_usual_place(name), directory):
         return f" --dir {shlex.quote(str(directory))}"
     return "" if name == DEFAULT_NAME else f" --name {name}"
+
+
+def _usual_place(name: str) -> Path:
+    """Where a name stands for a cluster; ClusterError for what is no name but a way elsewhere."""
+    from headrace.kafka.layout import check_name
+
+    check_name(name)
+    return clusters_directory() / name
 
 
 def _is_same(one: Path, other: Path) -> bool:

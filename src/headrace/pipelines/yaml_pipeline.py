@@ -70,6 +70,7 @@ def load_yaml(path: Path) -> PipelineModule:
 
 def sql_transform(query: str, where: str) -> Transform:
     """The query as a function of frames: its view lives only while it is looked at."""
+    is_known_to_read = False
 
     def transform(rows: "DataFrame") -> "DataFrame":
         from pyspark.errors import AnalysisException
@@ -77,11 +78,14 @@ def sql_transform(query: str, where: str) -> Transform:
         from headrace.pipelines.sql_query.failures import hush, sentence_of
         from headrace.pipelines.sql_query.statements import refuse_statements
 
+        nonlocal is_known_to_read
         hush()
         try:
-            refuse_statements(rows.sparkSession, query)  # Spark runs them at once, and each time
+            if not is_known_to_read:  # Spark runs a statement at once, and with each batch
+                refuse_statements(rows.sparkSession, query)
         except PipelineDefinitionError as error:
             raise PipelineDefinitionError(f"{where}: {error}") from error
+        is_known_to_read = True
         rows.createOrReplaceTempView(VIEW)
         try:
             return rows.sparkSession.sql(query)  # resolved here, so the view may go again

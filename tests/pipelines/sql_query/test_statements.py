@@ -97,6 +97,75 @@ REFUSED = {
     "select 1; insert into t select 1": "one query at a time; a second one begins in line 1, col",
     "select 1\n;\n select 2": "a second one begins in line 3, column 2",
 }
+# Every place in a query where another may stand.
+PLACES = {
+    "scalar": "select {}",
+    "nested": "select (select (select {}))",
+    "exists": "select 1 where exists {}",
+    "in": "select 1 where 1 in {}",
+    "like any": "select 1 like any ({})",
+    "case": "select case when {} = 1 then 1 end",
+    "struct": "select struct({})",
+    "cast": "select cast({} as string)",
+    "lambda": "select transform(array(1), x -> {})",
+    "filter of an aggregate": "select sum(a) filter (where a = {}) from t",
+    "within group": "select percentile_cont(0.5) within group (order by {}) from t",
+    "having": "select a from t group by a having a > {}",
+    "grouping sets": "select count(*) from t group by grouping sets (({}))",
+    "group by all": "select {} group by all",
+    "qualify": "select a from t qualify row_number() over (order by {}) = 1",
+    "window": "select sum(a) over (order by {}) from t",
+    "named window": "select sum(a) over w from t window w as (order by {})",
+    "partition of a named window": "select sum(a) over w from t window w as (partition by {})",
+    "unused window": "select sum(a) over v from t window v as (order by a), w as (order by {})",
+    "window in a window": (
+        "select sum(a) over w from t window w as (order by sum(a) over (order by {}))"
+    ),
+    "order by": "select 1 order by {}",
+    "sort by": "select a from t sort by {}",
+    "cluster by": "select a from t cluster by {}",
+    "distribute by": "select 1 distribute by {}",
+    "limit": "select 1 limit {}",
+    "offset": "select 1 limit 1 offset {}",
+    "hint": "select /*+ repartition({}) */ 1",
+    "values": "values ({})",
+    "inline table": "select * from values ({}) as t(a)",
+    "function": "select * from range({})",
+    "named argument": "select * from f(x => {})",
+    "table argument": "select * from f(table{})",
+    "partition of a table argument": "select * from f(table(values(1)) partition by {})",
+    "order of a table argument": "select * from f(table(t) partition by a order by {})",
+    "sample": "select * from {} tablesample (10 rows)",
+    "pivot": "select * from t pivot (sum(a) for b in ({}))",
+    "unpivot": "select * from {} unpivot (v for n in (y))",
+    "lateral": "select * from t, lateral {}",
+    "lateral view": "select * from t lateral view explode(array({})) e as z",
+    "join": "select * from t join {} on true",
+    "condition of a join": "select * from t join u on a = {}",
+    "union": "select 1 union all {}",
+    "except": "select 1 except (select {})",
+    "with": "with c as {} select * from c",
+    "unused with": "with c as {} select 1",
+    "recursion": (
+        "with recursive c(n) as (select 1 union all select n+1 from c where n < {}) table c"
+    ),
+    "time travel": "select * from delta.`/a` timestamp as of {}",
+    "time travel that is told of": "describe query select * from delta.`/a` timestamp as of {}",
+    "identifier": "select identifier({})",
+    "argument of identifier": "select identifier('su' || 'm')(distinct {})",
+    "filter of identifier": "select identifier('su' || 'm')(a) filter (where a = {}) from t",
+    "order of identifier": "select identifier('a' || 'b')(a) within group (order by {}) from t",
+    "window of identifier": "select identifier('su' || 'm')(a) over (order by {}) from t",
+    "pipe where": "from t |> where a = {}",
+    "pipe select": "from t |> select {}",
+    "pipe extend": "from t |> extend {} as b",
+    "pipe set": "from t |> set a = {}",
+    "pipe aggregate": "from t |> aggregate sum(a) group by {}",
+    "pipe window": "from t |> select sum(a) over w window w as (order by {})",
+    "pipe join": "from t |> join {} on true",
+    "pipe union": "from t |> union all {}",
+}
+PROGRAM = "(select transform(x) using 'touch {}; cat' as (y int) from values (1) as u(x))"
 # Under every name there is for them.
 CALLING_JAVA = [
     "select {}('java.lang.System', 'setProperty', 'headrace.test', 'x')",
@@ -116,6 +185,34 @@ def test_what_does_more_is_refused_by_name_and_with_what_to_use(spark: "SparkSes
         with pytest.raises(PipelineDefinitionError) as raised:
             refuse_statements(spark, query)
         assert sentence in str(raised.value), query
+
+
+@pytest.mark.parametrize("place", PLACES)
+def test_a_program_is_refused_wherever_it_stands(spark: "SparkSession", place: str) -> None:
+    query = PLACES[place]
+
+    with pytest.raises(PipelineDefinitionError, match="it runs a program"):
+        refuse_statements(spark, query.format(PROGRAM.format("a")))
+    if place not in ("values", "inline table"):  # where Spark itself takes no query
+        refuse_statements(spark, query.format("(select 1 as y)"))
+
+
+def test_what_is_yet_to_be_made_of_a_name_is_refused(spark: "SparkSession") -> None:
+    query = f"select * from identifier('ran' || 'ge')({PROGRAM.format('a')})"
+
+    with pytest.raises(PipelineDefinitionError, match=r"^identifier\(…\) in place of a name is"):
+        refuse_statements(spark, query)
+
+
+def test_a_program_in_a_named_window_is_not_run(spark: "SparkSession", tmp_path: Path) -> None:
+    mark = tmp_path / "ran"
+    for place in ("named window", "pipe window", "pipe set"):
+        query = PLACES[place].replace(" t", " values (1), (2) as t(a)", 1)
+
+        with pytest.raises(PipelineDefinitionError, match="it runs a program"):
+            TopicQuery(spark, Bus()).answer(query.format(PROGRAM.format(mark))).frame.collect()
+
+    assert not mark.exists()
 
 
 def test_a_refused_statement_has_done_nothing(spark: "SparkSession", tmp_path: Path) -> None:

@@ -1,10 +1,14 @@
 """What SQL may be asked: what reads. Spark's parser says what a text is, whatever words it has.
 
 Known to read is a list, so that a statement nobody here has heard of is refused. All there is is
-looked at: behind `with`, in subqueries, and each of several inserts from one table.
+looked at: the parts of every node, not what Spark counts as its children and expressions. Those
+leave out the windows that `window` names, what `|> set` sets, and how a table that is given to a
+function is partitioned.
 """
 
 import re
+from collections.abc import Iterable, Iterator
+from dataclasses import dataclass
 from typing import TYPE_CHECKING, Any
 
 from headrace.errors import PipelineDefinitionError
@@ -29,7 +33,8 @@ _READING = frozenset(
         """,
     )
 )
-# Statements that only tell of columns, functions and files. They run nothing of what they tell of.
+# Statements that only tell of columns, functions and files, and how they name these. They run
+# nothing of a query they tell of but what has to be known of it: `timestamp as of (select …)`.
 _TELLING = frozenset(
     re.findall(
         r"\w+",
@@ -39,6 +44,19 @@ _TELLING = frozenset(
         """,
     )
 )
+_NAMING = frozenset(
+    {
+        "CurrentNamespace$",
+        "UnresolvedFunctionName",
+        "UnresolvedNamespace",
+        "UnresolvedTable",
+        "UnresolvedTableOrView",
+    }
+)
+# Parts of expressions that hold texts and numbers only: looking into each takes time.
+_PLAIN = frozenset({"ExprId", "Literal", "NumericEvalContext", "UnresolvedAttribute"})
+# It makes an expression of a name that is yet to be computed, and of expressions, which it shows.
+_SHOWS_ITS_PARTS = "ExpressionWithUnresolvedIdentifier"
 # These call any method of any class of Java; `identifier('ref' || 'lect')` would get past a look
 # at names, so they are taken from the session instead.
 _CALLING_JAVA = ("java_method", "reflect", "try_reflect")
@@ -85,8 +103,7 @@ def refuse_statements(spark: "SparkSession", query: str) -> str:
         plan = session.sessionState().sqlParser().parsePlan(query)
     except AnalysisException as error:  # a ParseException is one, too
         raise PipelineDefinitionError(_second_of(query, error) or sentence_of(error)) from error
-    kind = _kind_of(plan)
-    if kind not in _TELLING and (other := _find_other(plan)):
+    if other := _find_other(plan):
         raise PipelineDefinitionError(_refusal(other))
     return str(plan.toString())
 
@@ -115,24 +132,73 @@ def called_java(routine: str) -> str | None:
     return f"{name} is refused: it calls any method of Java, and {_READS}"
 
 
+@dataclass(frozen=True, slots=True)
+class _Kind:
+    """What a class of Spark's or Scala's is to us."""
+
+    name: str
+    is_plan: bool = False
+    is_collection: bool = False
+    has_parts: bool = False
+    is_code: bool = False  # what it will make nobody can see
+
+    @classmethod
+    def of(cls, value: Any) -> "_Kind":
+        from py4j.java_gateway import is_instance_of
+        from pyspark import SparkContext
+
+        def is_a(name: str) -> bool:
+            return bool(is_instance_of(SparkContext._gateway, value, name))
+
+        name = str(value.getClass().getSimpleName())
+        if name in _PLAIN:
+            return cls(name)
+        if is_a("scala.collection.Iterable"):  # before code: lists and maps are functions, too
+            return cls(name, is_collection=True, has_parts=True)
+        if is_a("scala.Product"):
+            is_plan = is_a("org.apache.spark.sql.catalyst.plans.QueryPlan")
+            return cls(name, is_plan=is_plan, has_parts=True)
+        return cls(name, is_code=any(is_a(f"scala.Function{count}") for count in range(4)))
+
+
 def _find_other(plan: Any) -> str | None:
-    """The first node that is not known to read."""
-    pending = [plan]
+    """The first node that is not known to read, wherever in what was parsed it stands."""
+    kinds = dict[str, _Kind]()
+    root = _Kind.of(plan).name
+    allowed = _READING | _NAMING | {root} if root in _TELLING else _READING
+    pending: list[tuple[Any, str]] = [(plan, root)]
     while pending:
-        node = pending.pop()
-        kind = _kind_of(node)
-        if kind not in _READING:
-            return kind
-        # Inner ones are subqueries in conditions, and what `with` names.
-        for children in (node.innerChildren(), node.children()):
-            each = children.iterator()
-            while each.hasNext():
-                pending.append(each.next())
+        value, holder = pending.pop()
+        of_class = value.getClass().getName()
+        if of_class not in kinds:
+            kinds[of_class] = _Kind.of(value)
+        kind = kinds[of_class]
+        if kind.is_code and holder != _SHOWS_ITS_PARTS:
+            return holder
+        if kind.is_plan and kind.name not in allowed:
+            return kind.name
+        if kind.has_parts:
+            parts = value.iterator() if kind.is_collection else value.productIterator()
+            name = holder if kind.is_collection else kind.name
+            pending.extend((part, name) for part in _objects(_each(parts)))
     return None
 
 
-def _kind_of(plan: Any) -> str:
-    return str(plan.getClass().getSimpleName())
+def _objects(values: Iterable[Any]) -> Iterator[Any]:
+    """Those that are Java's; texts and numbers come as Python's own."""
+    from py4j.java_collections import JavaArray
+    from py4j.java_gateway import JavaObject
+
+    for value in values:
+        if isinstance(value, JavaArray):
+            yield from _objects(value)
+        elif isinstance(value, JavaObject):
+            yield value
+
+
+def _each(iterator: Any) -> Iterator[Any]:
+    while iterator.hasNext():
+        yield iterator.next()
 
 
 def _refusal(kind: str) -> str:

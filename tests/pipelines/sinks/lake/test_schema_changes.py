@@ -179,6 +179,34 @@ def test_what_no_type_holds_is_refused_before_anything_is_written(
     assert [(row["x"], row["y"]) for row in found] == [(1, None), (2, "a")]
 
 
+@pytest.mark.parametrize("kind", ["parquet", "delta"])
+def test_two_fields_that_are_one_to_spark_are_refused_before_anything_is_written(
+    spark: "SparkSession", tmp_path: Path, kind: str
+) -> None:
+    sink = LakeSink(str(tmp_path), kind).open(run_of(spark, "a"))
+    twins = {"s": "named_struct('x', 1, 'X', 2)"}
+
+    for number in range(2):  # into a lake that is empty, and one that is not
+        with pytest.raises(ClashError, match=r"s\.x and s\.X of the rows have names that are one"):
+            write(sink, rows(spark, number, twins), number)
+        write(sink, rows(spark, number, {"s": "named_struct('x', 1)"}), number)
+
+    _, found = read(spark, tmp_path)
+    assert [row["s"] for row in found] == [{"x": 1}, {"x": 1}]
+
+
+def test_a_file_of_others_with_two_fields_that_are_one_to_spark_is_named(
+    spark: "SparkSession", tmp_path: Path
+) -> None:
+    folder = tmp_path / "date=2026-11-16/hour=10"
+    rows(spark, 0, {"s": "named_struct('x', 1, 'X', 2)"}).write.parquet(str(folder))
+
+    with pytest.raises(
+        SourceError, match=r"with s\.x and s\.X, .* one to Spark: .*\.parquet; read"
+    ):
+        read_lake(spark, str(tmp_path))
+
+
 def test_a_lake_that_others_mixed_is_told_by_column_types_and_file(
     spark: "SparkSession", tmp_path: Path
 ) -> None:

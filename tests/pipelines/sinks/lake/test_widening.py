@@ -82,6 +82,31 @@ def test_a_clash_deep_in_a_column_is_named_by_its_path() -> None:
         )
 
 
+# Two fields that are one to Spark, and what they are called.
+TWINS = [
+    ("x int, X int", "x and X"),
+    ("s struct<x:int,X:int>", r"s\.x and s\.X"),
+    ("s struct<x:int,y:string,X:string>", r"s\.x and s\.X"),
+    ("l array<struct<a:int,A:int>>", r"l\[\]\.a and l\[\]\.A"),
+    ("m map<string,struct<a:int,A:int>>", r"m\[\]\.a and m\[\]\.A"),
+    ("m map<struct<a:int,A:int>,int>", r"m \(keys\)\.a and m \(keys\)\.A"),
+    ("s struct<t:array<array<struct<`ä`:int,`Ä`:int>>>>", r"s\.t\[\]\[\]\.ä and s\.t\[\]\[\]\.Ä"),
+]
+
+
+@pytest.mark.parametrize(("comes", "names"), TWINS)
+@pytest.mark.parametrize("has", ["", "x int", "s void, l void, m void"])
+def test_two_fields_that_are_one_to_spark_are_refused_at_any_depth(
+    has: str, comes: str, names: str
+) -> None:
+    lake = [schema(has)] if has else []
+
+    with pytest.raises(ClashError, match=f"^{names} of the rows have names that are one to Spark"):
+        united([*lake, schema(comes)])
+
+    assert united([schema(comes)], is_case_sensitive=True).simpleString()
+
+
 def test_columns_keep_their_order_and_spelling_and_may_be_missing() -> None:
     one, other = schema("a int not null, B string"), schema("c int, b string, A bigint")
 

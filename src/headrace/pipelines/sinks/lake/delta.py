@@ -77,9 +77,13 @@ class OpenDeltaLake(OpenSink):
         return False
 
     def _fitting(self, rows: "DataFrame") -> "DataFrame":
-        """The rows in the table's types, which are widened where the rows' are wider."""
+        """The rows in the table's types, which are widened where the rows' are wider.
+
+        Names are folded whatever Spark sees: so does Delta.
+        """
         table = open_table(self._spark, self._path)
         if table is None:
+            united([rows.schema])
             return rows
         whole = united([table.schema, rows.schema])
         if columns := table.widen(whole):

@@ -4,7 +4,7 @@ import json
 from typing import TYPE_CHECKING, Any
 
 from headrace.errors import SinkError
-from headrace.pipelines.sinks.lake.hours import HOUR_COLUMNS
+from headrace.pipelines.sinks.lake.hours import is_hour_column
 from headrace.pipelines.sinks.lake.widening import Change, changes, leaf_types
 
 if TYPE_CHECKING:
@@ -35,7 +35,7 @@ class DeltaTable:
         from pyspark.sql.types import StructType
 
         whole = StructType.fromJson(json.loads(self._snapshot.metadata().schemaString()))
-        return StructType([field for field in whole if field.name not in HOUR_COLUMNS])
+        return StructType([field for field in whole if not is_hour_column(field.name)])
 
     def widen(self, whole: "StructType") -> list[Change]:
         """Make it take rows of such a schema; which columns have a wider type now.

@@ -1,9 +1,13 @@
-"""The columns `date` and `hour`, in UTC, that a lake is partitioned by."""
+"""The columns `date` and `hour`, in UTC, that a lake is partitioned by.
+
+To Spark a column `Date` is the same one, and would be replaced without a word; so it is to us.
+"""
 
 from typing import TYPE_CHECKING
 
 from headrace.errors import SinkError
 from headrace.pipelines.definition import RECORD_COLUMN
+from headrace.pipelines.sinks.lake.names import folded
 
 if TYPE_CHECKING:
     from pyspark.sql import DataFrame
@@ -12,14 +16,23 @@ if TYPE_CHECKING:
 HOUR_COLUMNS = ("date", "hour")
 
 
-def with_hours(rows: "DataFrame", time_column: str | None = None) -> "DataFrame":
+def is_hour_column(name: str, *, is_case_sensitive: bool = False) -> bool:
+    """Whether a column of this name would be one that the lake makes itself."""
+    return folded(name, is_case_sensitive=is_case_sensitive) in HOUR_COLUMNS
+
+
+def with_hours(
+    rows: "DataFrame", time_column: str | None = None, *, is_case_sensitive: bool = False
+) -> "DataFrame":
     """Add the hour of each row's time; SinkError if there is no time to take."""
     from pyspark.sql import functions as F  # noqa: N812 - Spark's own custom
 
-    for name in HOUR_COLUMNS:
-        if name in rows.columns:
+    for name in rows.columns:
+        if is_hour_column(name, is_case_sensitive=is_case_sensitive):
+            own = name.lower()
+            same = "" if name == own else f" as {own}, which is the same to Spark"
             raise SinkError(
-                f"the rows have a column {name}, which the lake makes itself; "
+                f"the rows have a column {name}, which the lake makes itself{same}; "
                 "give it another name in the transform"
             )
     # Not to_date() and hour(): they count in the session's time zone.
@@ -32,11 +45,15 @@ def with_hours(rows: "DataFrame", time_column: str | None = None) -> "DataFrame"
     )
 
 
-def with_hour_fields(schema: "StructType") -> "StructType":
+def with_hour_fields(schema: "StructType", *, is_case_sensitive: bool = False) -> "StructType":
     """The schema of files with the columns that their directories stand for."""
     from pyspark.sql.types import DateType, IntegerType, StructField, StructType
 
-    own = [field for field in schema.fields if field.name not in HOUR_COLUMNS]
+    own = [
+        field
+        for field in schema.fields
+        if not is_hour_column(field.name, is_case_sensitive=is_case_sensitive)
+    ]
     hour = [StructField("date", DateType()), StructField("hour", IntegerType())]
     return StructType([*own, *hour])
 

@@ -14,8 +14,9 @@ from typing import TYPE_CHECKING
 from headrace.pipelines.hadoop_files import HadoopFiles, TakenError
 from headrace.pipelines.sinks.lake.footers import schemas_of
 from headrace.pipelines.sinks.lake.layout import all_data_files
+from headrace.pipelines.sinks.lake.names import sees_case
 from headrace.pipelines.sinks.lake.notes import HOME
-from headrace.pipelines.sinks.lake.widening import ClashError, united
+from headrace.pipelines.sinks.lake.widening import ClashError, TwinsError, united
 
 if TYPE_CHECKING:
     from pyspark.sql import SparkSession
@@ -32,7 +33,7 @@ class LakeSchema:
     def __init__(self, spark: "SparkSession", files: HadoopFiles) -> None:
         self._spark = spark
         self._files = files
-        self._is_case_sensitive = spark.conf.get("spark.sql.caseSensitive") == "true"
+        self.is_case_sensitive = sees_case(spark)
         self._whole: StructType | None = None
         self._admitted = set[str]()
 
@@ -88,6 +89,11 @@ class LakeSchema:
     def _found(self) -> "list[StructType]":
         """The schemas of all files there are, each once."""
         found = self._schemas_of(all_data_files(self._files))
+        for schema, file in found:
+            try:
+                self._united([schema])
+            except TwinsError as twins:
+                raise _unreadable(self._files.root, twins, file) from twins
         try:
             self._united([schema for schema, _ in found])
         except ClashError as clash:
@@ -109,7 +115,7 @@ class LakeSchema:
         return schemas_of(self._spark, [self._files.path(name) for name in names])
 
     def _united(self, schemas: "Sequence[StructType]") -> "StructType":
-        return united(schemas, is_case_sensitive=self._is_case_sensitive)
+        return united(schemas, is_case_sensitive=self.is_case_sensitive)
 
 
 def _mixed(root: str, clash: ClashError, found: "Sequence[tuple[StructType, str]]") -> ClashError:
@@ -119,6 +125,14 @@ def _mixed(root: str, clash: ClashError, found: "Sequence[tuple[StructType, str]
         "and write what comes from now on to a new lake"
     )
     return ClashError(clash.column, clash.has, clash.comes, sentence)
+
+
+def _unreadable(root: str, twins: TwinsError, file: str) -> ClashError:
+    sentence = (
+        f"lake {root} has a file with {twins.column} and {twins.other}, names that are one to "
+        f"Spark: {file}; read it with spark.sql.caseSensitive=true"
+    )
+    return ClashError(twins.column, twins.has, twins.comes, sentence)
 
 
 def _digest(schema: "StructType") -> str:

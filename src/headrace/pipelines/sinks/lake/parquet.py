@@ -101,7 +101,9 @@ class OpenParquetLake(OpenSink):
             self._schema = LakeSchema(rows.sparkSession, self._files)
         rows = retyped(rows, self._schema.with_rows(rows.schema))
         (
-            with_hours(rows, self._options.time_column)
+            with_hours(
+                rows, self._options.time_column, is_case_sensitive=self._schema.is_case_sensitive
+            )
             .coalesce(max_tasks(rows.sparkSession))
             .write.option("compression", self._options.compression)
             .option("maxRecordsPerFile", self._options.max_rows_per_file)

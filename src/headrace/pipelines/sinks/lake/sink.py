@@ -115,11 +115,12 @@ def read_lake(spark: "SparkSession", path: str) -> "DataFrame":
     files = HadoopFiles(spark, path)
     if not is_lake(files):
         raise SourceError(f"there is no lake at {path}; a lake has directories named date=…")
+    noted = LakeSchema(spark, files)
     try:
-        schema = LakeSchema(spark, files).read()
+        schema = with_hour_fields(noted.read(), is_case_sensitive=noted.is_case_sensitive)
     except SinkError as error:
         raise SourceError(str(error)) from error
-    return spark.read.schema(with_hour_fields(schema)).parquet(path)
+    return spark.read.schema(schema).parquet(path)
 
 
 def compact(spark: "SparkSession", path: str) -> tuple[int, int]:

@@ -2,7 +2,8 @@
 
 What Spark's reader can widen without altering a value is widened: whole numbers to larger ones, to
 double and to decimal, float to double, decimals to wider ones, date to timestamp_ntz; also in
-structs, arrays and maps. Whatever else differs is a ClashError: a number is no text.
+structs, arrays and maps. Whatever else differs is a ClashError: a number is no text. So are two
+fields of one schema that are one to Spark: files that have both cannot be read any more.
 """
 
 from collections.abc import Iterable, Iterator
@@ -10,6 +11,7 @@ from dataclasses import dataclass
 from typing import TYPE_CHECKING
 
 from headrace.errors import SinkError
+from headrace.pipelines.sinks.lake.names import folded
 
 if TYPE_CHECKING:
     from pyspark.sql import DataFrame
@@ -34,6 +36,18 @@ class ClashError(SinkError):
         self.column, self.has, self.comes = column, has, comes
 
 
+class TwinsError(ClashError):
+    """Two fields of one schema have names that are one to Spark."""
+
+    def __init__(self, one: str, other: str, kinds: tuple[str, str]) -> None:
+        sentence = (
+            f"{one} and {other} of the rows have names that are one to Spark, which then cannot "
+            "read them; give one another name in the transform"
+        )
+        super().__init__(one, *kinds, sentence)
+        self.other = other
+
+
 @dataclass(frozen=True, slots=True)
 class Change:
     """A column, or a part of one, that has another type now; the path is as SQL writes it."""
@@ -48,6 +62,7 @@ def united(schemas: Iterable["StructType"], *, is_case_sensitive: bool = False) 
 
     found = StructType([])
     for schema in schemas:
+        _refuse_twins(schema, "", is_case_sensitive)
         found = _structs(found, schema, "", is_case_sensitive)
     return found
 
@@ -104,6 +119,24 @@ def _changes(before: "DataType", after: "DataType", path: str) -> Iterator[Chang
         yield Change(path, after.simpleString())
 
 
+def _refuse_twins(kind: "DataType", place: str, is_case_sensitive: bool) -> None:
+    from pyspark.sql.types import ArrayType, MapType, StructType
+
+    if isinstance(kind, StructType):
+        met: dict[str, StructField] = {}
+        for field in kind.fields:
+            twin = met.setdefault(_key(field, is_case_sensitive), field)
+            if twin is not field:
+                types = twin.dataType.simpleString(), field.dataType.simpleString()
+                raise TwinsError(_path(place, twin), _path(place, field), types)
+            _refuse_twins(field.dataType, _path(place, field), is_case_sensitive)
+    elif isinstance(kind, ArrayType):
+        _refuse_twins(kind.elementType, f"{place}[]", is_case_sensitive)
+    elif isinstance(kind, MapType):
+        _refuse_twins(kind.keyType, f"{place} (keys)", is_case_sensitive)
+        _refuse_twins(kind.valueType, f"{place}[]", is_case_sensitive)
+
+
 def _structs(
     one: "StructType", other: "StructType", place: str, is_case_sensitive: bool
 ) -> "StructType":
@@ -115,7 +148,7 @@ def _structs(
         name, kind = field.name, field.dataType
         if key in fields:
             name = fields[key].name
-            path = f"{place}.{name}" if place else name
+            path = _path(place, fields[key])
             kind = _types(fields[key].dataType, kind, path, is_case_sensitive)
         else:
             kind = _types(kind, kind, name, is_case_sensitive)
@@ -207,7 +240,11 @@ def _shape(own: "DataType", wanted: "DataType") -> "DataType":
 
 
 def _key(field: "StructField", is_case_sensitive: bool) -> str:
-    return field.name if is_case_sensitive else field.name.lower()
+    return folded(field.name, is_case_sensitive=is_case_sensitive)
+
+
+def _path(place: str, field: "StructField") -> str:
+    return f"{place}.{field.name}" if place else field.name
 
 
 def _quoted(name: str) -> str:
