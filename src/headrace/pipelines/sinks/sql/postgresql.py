@@ -1,6 +1,7 @@
 """PostgreSQL: COPY into a temporary table, then one INSERT … ON CONFLICT.
 
-The temporary table has the target's own types and is gone at the end of the transaction.
+The temporary table has the target's own types and is gone at the end of the transaction. Only
+varchar(n) is text there: whatever comes into such a column loses its last blanks without a word.
 """
 
 import re
@@ -183,14 +184,42 @@ class Postgresql(Dialect):
         from headrace.pipelines.sinks.sql.text_rows import text_of
 
         load_table, names = f"pg_temp.{self.quote(name)}", self.names(columns)
-        connection.execute(
-            f"CREATE TEMPORARY TABLE {self.quote(name)} ON COMMIT DROP AS "
-            f"SELECT {names} FROM {self.quote(shape.name)} WITH NO DATA"
+        limited = [column for column in columns if _is_limited(column)]
+        selected = ", ".join(
+            f"{self.quote(c.name)}::text AS {self.quote(c.name)}"
+            if c in limited
+            else self.quote(c.name)
+            for c in columns
         )
+        # It may be there already: a transaction can have several parts. Dropped and made anew, it
+        # would need a lock for each of them.
+        connection.execute(
+            f"CREATE TEMPORARY TABLE IF NOT EXISTS {self.quote(name)} ON COMMIT DROP AS "
+            f"SELECT {selected} FROM {self.quote(shape.name)} WITH NO DATA"
+        )
+        connection.execute(f"TRUNCATE {load_table}")
         with connection.cursor().copy(f"COPY {load_table} ({names}) FROM STDIN") as copy:
             for piece in text_of(rows, binary_prefix="\\\\x"):
                 copy.write(piece)
+        for column in limited:
+            self._check_length(connection, load_table, column)
         return load_table
+
+    def _check_length(self, connection: Connection, load_table: str, column: Column) -> None:
+        name = self.quote(column.name)
+        # The database counts: characters, or bytes where its encoding is SQL_ASCII.
+        found = connection.execute(
+            f"SELECT EXISTS (SELECT FROM {load_table} "
+            f'WHERE {name}::{column.declared}::text COLLATE "C" <> {name} COLLATE "C")'
+        ).fetchone()
+        if found[0]:
+            raise psycopg.errors.StringDataRightTruncation(
+                f"value too long for type {column.declared} of column {column.name}"
+            )
+
+
+def _is_limited(column: Column) -> bool:
+    return column.declared is not None and column.declared.startswith("character varying(")
 
 
 def _first_line(error: Exception) -> str:
