@@ -102,6 +102,9 @@ class Dialect(ABC):
         """What stands behind the columns in CREATE TABLE."""
         return ""
 
+    def defer_rules(self, connection: Connection) -> None:  # noqa: B027 - most see a whole statement
+        """Let rows of this transaction need each other in any order, as far as it can be had."""
+
     @abstractmethod
     def upsert(self, connection: Connection, shape: TableShape, rows: "pa.Table") -> int | None:
         """Set `rows`, the columns of `shape` in order; no key occurs twice.

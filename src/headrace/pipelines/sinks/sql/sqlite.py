@@ -182,6 +182,11 @@ class Sqlite(Dialect):
         names = ", ".join(map(self.quote, columns))
         return f"INSERT INTO {self.quote(table)} ({names}) VALUES ({places}) ON CONFLICT DO NOTHING"
 
+    def defer_rules(self, connection: Connection) -> None:
+        # Rows come in the order of their keys, each by a statement: a child may be before its
+        # parent. This way foreign keys speak at COMMIT, until which it lasts.
+        connection.execute("PRAGMA defer_foreign_keys=ON")
+
     def upsert(self, connection: Connection, shape: TableShape, rows: "pa.Table") -> int | None:
         places = ", ".join("?" for _ in shape.columns)
         # OR ABORT: a constraint may say ON CONFLICT IGNORE or REPLACE, by which rows vanish.
