@@ -37,6 +37,9 @@ CONNECT_SECONDS = 10
 MAX_NAME_BYTES = 63
 # Room in each page for new versions of its rows: an update then leaves the index alone.
 FILL_PERCENT = 70
+# Of the load table: rows of earlier parts that every part reads over before it is cut. A cut costs
+# more the more there were in the transaction, so not every part makes one.
+MAX_DEAD_BYTES = 128 * 1024
 _LOAD_TABLE = "headrace_load"
 # Any number, the same in every headrace: it names the lock.
 _LOCK_NUMBER = 0x6865616472616365 & 0x7FFF_FFFF
@@ -160,6 +163,7 @@ class Postgresql(Dialect):
             f"INSERT INTO {self.quote(shape.name)} ({names}) "
             f"SELECT {names} FROM {load_table} {self.on_conflict(shape)}"
         )
+        self._cut(connection, load_table)
         # Of a table that is all key, rows that are there are not written.
         return int(done.rowcount) if shape.others else None
 
@@ -172,6 +176,7 @@ class Postgresql(Dialect):
             f"DELETE FROM {self.quote(shape.name)} AS target "
             f"USING {load_table} AS gone WHERE {same}"
         )
+        self._cut(connection, load_table)
 
     def _load(
         self,
@@ -197,13 +202,20 @@ class Postgresql(Dialect):
             f"CREATE TEMPORARY TABLE IF NOT EXISTS {self.quote(name)} ON COMMIT DROP AS "
             f"SELECT {selected} FROM {self.quote(shape.name)} WITH NO DATA"
         )
-        connection.execute(f"TRUNCATE {load_table}")
+        connection.execute(f"DELETE FROM {load_table}")
         with connection.cursor().copy(f"COPY {load_table} ({names}) FROM STDIN") as copy:
             for piece in text_of(rows, binary_prefix="\\\\x"):
                 copy.write(piece)
         for column in limited:
             self._check_length(connection, load_table, column)
         return load_table
+
+    def _cut(self, connection: Connection, load_table: str) -> None:
+        """Clear a load table that has grown, once its rows are taken: of a part that is refused a
+        cut would be undone too."""
+        asked = connection.execute("SELECT pg_relation_size(%s::regclass)", (load_table,))
+        if asked.fetchone()[0] > MAX_DEAD_BYTES:
+            connection.execute(f"TRUNCATE {load_table}")
 
     def _check_length(self, connection: Connection, load_table: str, column: Column) -> None:
         name = self.quote(column.name)
