@@ -1,6 +1,7 @@
 """Tables in tests: batches made by hand, written without Spark, read back as plain values."""
 
 import contextlib
+import json
 from collections.abc import Iterable, Sequence
 from datetime import UTC, date, datetime
 from decimal import Decimal
@@ -101,8 +102,13 @@ class TestTable:
     def __exit__(
         self, kind: type[BaseException] | None, error: object, trace: TracebackType | None
     ) -> None:
+        self.close()
+
+    def close(self) -> None:
+        """Close the sinks that were opened so far."""
         for sink in self._open:
             sink.close()
+        self._open.clear()
 
     def sink(self, key: tuple[str, ...] = ("k",), app_id: str | None = None) -> OpenSqlTable:
         run = a_run(app_id or self.name, self.told)
@@ -166,4 +172,10 @@ def _plain(value: Any, kind: str) -> Any:
         return date.fromisoformat(value) if isinstance(value, str) else value
     if kind.startswith("decimal("):
         return Decimal(str(value))
+    if kind == "double":
+        return float(value)
+    if kind in ("int", "bigint"):
+        return int(Decimal(value))  # in SQLite it may be a decimal that is text
+    if kind == "json" and not isinstance(value, str):
+        return json.dumps(value, separators=(",", ":"))
     return value

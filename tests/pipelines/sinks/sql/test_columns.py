@@ -18,6 +18,7 @@ from headrace.pipelines.sinks.sql.columns import can_hold, kind_of
         ("string", "varchar(10)"),
         ("varchar(20)", "varchar(10)"),
         ("string", "json"),
+        ("decimal(1000,500)", "double"),
     ],
 )
 def test_a_wider_type_holds_a_narrower_one_and_not_the_other_way(
@@ -37,6 +38,10 @@ def test_a_wider_type_holds_a_narrower_one_and_not_the_other_way(
         ("string", "binary"),
         ("decimal(10,2)", "decimal(10,4)"),
         ("decimal(10,2)", "double"),
+        # PostgreSQL's numeric without digits: "1", "01" and "1.0" would be one key.
+        ("decimal(1000,500)", "string"),
+        ("decimal(1000,500)", "boolean"),
+        ("decimal(1000,500)", "date"),
     ],
 )
 def test_types_that_lose_something_do_not_hold_each_other(one: str, other: str) -> None:

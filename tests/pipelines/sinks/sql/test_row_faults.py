@@ -13,7 +13,7 @@ from headrace.errors import SinkError
 from headrace.pipelines.refusal import RowsRefusedError
 from headrace.pipelines.sinks.sql import row_faults
 from headrace.pipelines.sinks.sql.columns import Column
-from headrace.pipelines.sinks.sql.row_faults import refuse_rows
+from headrace.pipelines.sinks.sql.row_faults import write_in_parts
 from headrace.pipelines.sinks.sql.rows import Changes, changes_of
 
 COLUMNS = (KEY, VALUE)
@@ -29,7 +29,7 @@ def test_just_the_rows_at_fault_are_found(bad: set[int], deleted: set[int]) -> N
         return "bad" if bad & set(map(int, keys)) else None
 
     with pytest.raises(RowsRefusedError) as refused:
-        refuse_rows("t", changes, attempt, "the database says no")
+        write_in_parts("t", changes, attempt, "the database says no")
 
     assert sorted(row.offset for row in refused.value.rows) == sorted(bad)
 
@@ -39,7 +39,80 @@ def test_a_table_that_refuses_too_many_rows_ends_the_run(monkeypatch: pytest.Mon
     changes = changes_of(arrow_rows(COLUMNS, [(str(number), 0) for number in range(9)]), COLUMNS)
 
     with pytest.raises(SinkError, match="so are more than 3 rows of one batch: change table t"):
-        refuse_rows("t", changes, lambda some: "bad", "the database says no")
+        write_in_parts("t", changes, lambda some: "bad", "the database says no")
+
+
+class Family:
+    """A table whose rows each need a parent, there or in the same part; it keeps what it takes."""
+
+    def __init__(self, parents: dict[str, str | None], bad: set[str]) -> None:
+        self.parents, self.bad = parents, bad
+        self.taken = set[str]()
+        self.tries = 0
+
+    def attempt(self, some: Changes) -> str | None:
+        self.tries += 1
+        keys = set(some.upserts.column("0").to_pylist())
+        if self.bad & keys:
+            return "bad"
+        if not {self.parents[key] for key in keys} <= self.taken | keys | {None}:
+            return "no parent"
+        self.taken |= keys
+        return None
+
+    def refused(self, order: list[str]) -> set[str]:
+        rows = arrow_rows(COLUMNS, [(key, 0) for key in order])
+        try:
+            write_in_parts("t", changes_of(rows, COLUMNS), self.attempt, "the database says no")
+        except RowsRefusedError as refusal:
+            return {order[row.offset] for row in refusal.rows}
+        return set()
+
+
+@given(
+    drawn=st.lists(st.integers(0, 30), min_size=1, max_size=31),
+    order=st.randoms(use_true_random=False),
+    bad=st.sets(st.integers(0, 30)),
+)
+def test_of_rows_that_need_each_other_just_the_bad_and_their_descendants_are_refused(
+    drawn: list[int], order: random.Random, bad: set[int]
+) -> None:
+    # The parent of a row is one that was drawn before it, or there is none.
+    parents = {str(row): str(each) if each < row else None for row, each in enumerate(drawn)}
+    orphans = {str(row) for row in bad if row < len(drawn)}
+    expected = set(orphans)
+    for row in parents:
+        if parents[row] in expected:
+            expected.add(row)
+    keys = list(parents)
+    order.shuffle(keys)
+    family = Family(parents, orphans)
+
+    assert family.refused(keys) == expected
+    assert family.taken == set(parents) - expected
+
+
+@pytest.mark.parametrize("parent_comes", ["first", "last"])
+def test_a_bad_row_among_thousands_of_children_costs_few_tries(parent_comes: str) -> None:
+    children = [f"child {number}" for number in range(5000)]
+    parents: dict[str, str | None] = {"parent": None, "bad": None}
+    parents |= dict.fromkeys(children, "parent")
+    order = [*children[:2500], "bad", *children[2500:]]
+    order = ["parent", *order] if parent_comes == "first" else [*order, "parent"]
+    family = Family(parents, {"bad"})
+
+    assert family.refused(order) == {"bad"}
+    assert family.tries < 150
+
+
+def test_tries_have_a_limit(monkeypatch: pytest.MonkeyPatch) -> None:
+    monkeypatch.setattr(row_faults, "MAX_TRIES", 50)
+    order = [f"{number:03}" for number in range(100)]
+    family = Family(dict(zip(order, [*order[1:], None], strict=True)), {"x"})
+    family.parents[order[-1]] = "nobody"
+
+    with pytest.raises(SinkError, match=r"not found in 50 tries.*change table t"):
+        family.refused(order)
 
 
 def test_rows_that_nobody_knows_the_record_of_end_the_run_by_their_key() -> None:
@@ -49,7 +122,7 @@ def test_rows_that_nobody_knows_the_record_of_end_the_run_by_their_key() -> None
         return "bad" if "bad" in some.upserts.column("0").to_pylist() else None
 
     with pytest.raises(SinkError, match="says no, for the key bad; filter such rows"):
-        refuse_rows("t", changes_of(rows, COLUMNS), attempt, "the database says no")
+        write_in_parts("t", changes_of(rows, COLUMNS), attempt, "the database says no")
 
 
 def test_a_key_that_no_index_of_postgresql_takes_is_refused_and_one_that_compresses_is_not(
@@ -107,6 +180,61 @@ def test_a_row_that_breaks_a_rule_of_its_table_is_refused_and_the_others_written
     assert table.rows(columns) == []
     table.write(columns, [row for row in rows if row[0] != "b"])
     assert [row[0] for row in table.rows(columns)] == ["a", "c"]
+
+
+FAMILY = (
+    "k $text PRIMARY KEY, parent $text, v INT CHECK (v > 0), FOREIGN KEY (parent) REFERENCES $t (k)"
+)
+RELATED = (KEY, Column("parent", "string"), VALUE)
+
+
+def test_a_child_may_come_with_its_parent_whatever_the_order_of_their_keys(
+    table: TestTable,
+) -> None:
+    table.make(FAMILY)
+
+    table.write(RELATED, [("b", None, 1), ("a", "b", 1), ("c", "a", 1)])
+    table.write(RELATED, [("z", None, 1), ("a", "z", 2), ("b", None, None)], deleted=[2])
+    assert table.rows(RELATED) == [("a", "z", 2), ("c", "a", 1), ("z", None, 1)]
+
+    # And go with it: the child first, as in any log that had to keep the rule.
+    gone = [("c", None, None), ("a", None, None), ("z", None, None)]
+    table.write(RELATED, gone, deleted=range(3))
+    assert table.rows(RELATED) == []
+
+
+def test_a_good_child_beside_a_bad_row_is_not_blamed(table: TestTable) -> None:
+    table.make(FAMILY)
+    batch = [("b", None, 1), ("a", "b", 1), ("c", None, -1), ("d", "c", 1), ("e", "nobody", 1)]
+
+    assert [offset for offset, _ in refused(table, RELATED, batch[:3])] == [2]
+    reasons = dict(refused(table, RELATED, batch))
+
+    assert sorted(reasons) == [2, 3, 4]
+    assert "foreign key" not in reasons[2].lower()
+    assert "foreign key" in reasons[3].lower()
+    assert "foreign key" in reasons[4].lower()
+    table.write(RELATED, batch[:2])
+    assert table.rows(RELATED) == [("a", "b", 1), ("b", None, 1)]
+
+
+def test_a_batch_that_is_written_in_parts_is_noted_once_and_whole(table: TestTable) -> None:
+    table.make(FAMILY)
+    rows = [
+        (f"{number:03}", f"{number + 1:03}" if number < 299 else None, 1) for number in range(300)
+    ]
+    changes = changes_of(arrow_rows(RELATED, rows[::-1]), RELATED)
+    sink = table.sink()
+
+    assert give(sink, changes, 0, RELATED)
+    assert not give(sink, changes, 0, RELATED)
+
+    assert table.rows(RELATED) == rows
+    (noted,) = table.execute(
+        f"SELECT {table.dialect.quote('rows')}, revision FROM headrace_batches "
+        f"WHERE table_name = '{table.name}'"
+    )
+    assert noted == (300, 1)
 
 
 def test_a_delete_that_breaks_a_rule_is_refused_too(table: TestTable) -> None:

@@ -6,6 +6,9 @@ A `kind` is Spark's name of a type, folded to those that three databases can hol
 
 tinyint and smallint become int, float becomes double (every float is one), structs, arrays and
 maps become json: text. Tables made by others may also have smallint, float and varchar(n).
+
+A column's kind is what the column gives back unchanged: a type that pads, cuts, rounds or folds
+without a word has none, or its dialect refuses the values (`tests/…/test_given_back.py`).
 """
 
 import re
@@ -29,8 +32,9 @@ _FOLDED = {
 }
 _NESTED = ("struct<", "array<", "map<")
 _NO_KEY = {"double": "a floating-point number", "json": "a nested value"}
-# The digits before the point that a decimal needs to hold the whole type.
-_INTEGER_DIGITS = {"smallint": 5, "int": 10, "bigint": 19}
+# The digits before and after the point that a decimal needs to hold the whole type; a double's
+# are those of its shortest text, from 1.7976931348623157e308 to 2.2250738585072014e-308 and below.
+_DIGITS = {"smallint": (5, 0), "int": (10, 0), "bigint": (19, 0), "double": (309, 341)}
 
 
 @dataclass(frozen=True, slots=True)
@@ -40,6 +44,10 @@ class Column:
     name: str
     kind: str
     is_key: bool = False
+    # Of a table that was there: how the database says the column is declared.
+    declared: str | None = None
+    # The database puts a value of its own where it is given null: the next number, the time.
+    replaces_null: bool = False
 
 
 @dataclass(frozen=True, slots=True)
@@ -85,7 +93,7 @@ def columns_of(
             f"the key column {missing[0]} is not in the frame, which has {', '.join(names)}"
         )
     for column in columns:
-        if column.is_key and column.kind in _NO_KEY:
+        if column.is_key and not can_be_key(column.kind):
             raise SinkError(
                 f"the key column {column.name} is {_NO_KEY[column.kind]}, which has no "
                 "reliable equality; cast it to string, bigint or decimal"
@@ -94,6 +102,11 @@ def columns_of(
         columns += PROVENANCE
     _check_names(columns)
     return tuple(columns)
+
+
+def can_be_key(kind: str) -> bool:
+    """Whether two values of this kind are the same only if they look the same."""
+    return kind not in _NO_KEY
 
 
 def kind_of(name: str, spark_type: str) -> str:
@@ -131,12 +144,15 @@ def can_hold(existing: str, wanted: str) -> bool:
     if existing == wanted:
         return True
     if existing.startswith("decimal("):
-        precision, scale = _digits(existing)
+        precision, scale = digits_of(existing)
         if wanted.startswith("decimal("):
-            wanted_precision, wanted_scale = _digits(wanted)
+            wanted_precision, wanted_scale = digits_of(wanted)
             whole = wanted_precision - wanted_scale
-            return scale >= wanted_scale and precision - scale >= whole
-        return precision - scale >= _INTEGER_DIGITS.get(wanted, 99)
+        elif wanted in _DIGITS:
+            whole, wanted_scale = _DIGITS[wanted]
+        else:
+            return False
+        return scale >= wanted_scale and precision - scale >= whole
     holds = {
         "int": ("smallint",),
         "bigint": ("int", "smallint"),
@@ -145,11 +161,12 @@ def can_hold(existing: str, wanted: str) -> bool:
         "json": (),
     }
     if wanted.startswith("varchar("):
-        length = _digits(existing)[0] if existing.startswith("varchar(") else 0
-        return existing == "string" or length >= _digits(wanted)[0]
+        length = digits_of(existing)[0] if existing.startswith("varchar(") else 0
+        return existing == "string" or length >= digits_of(wanted)[0]
     return wanted in holds.get(existing, ())
 
 
-def _digits(kind: str) -> tuple[int, int]:
+def digits_of(kind: str) -> tuple[int, int]:
+    """Precision and scale of a decimal; the length of a varchar, and 0."""
     numbers = [int(digits) for digits in re.findall(r"\d+", kind)]
     return numbers[0], numbers[1] if len(numbers) > 1 else 0

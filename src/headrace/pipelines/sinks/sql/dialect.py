@@ -66,6 +66,13 @@ class Dialect(ABC):
     def type_of(self, column: Column, key_count: int) -> str:
         """How a column of a table with `key_count` key columns is declared."""
 
+    def loss(self, column: Column, declared: str) -> str | None:
+        """Why values of `column` would be changed without a word in a column that is declared so.
+
+        With the fix; None: they come back as they were, or the database refuses the row.
+        """
+        return None
+
     def key_limit(self, column: Column, key_count: int) -> int | None:
         """The greatest length of a value of this key column; None: no limit worth a name."""
         return None
@@ -94,6 +101,9 @@ class Dialect(ABC):
     def table_suffix(self, connection: Connection) -> str:
         """What stands behind the columns in CREATE TABLE."""
         return ""
+
+    def defer_rules(self, connection: Connection) -> None:  # noqa: B027 - most see a whole statement
+        """Let rows of this transaction need each other in any order, as far as it can be had."""
 
     @abstractmethod
     def upsert(self, connection: Connection, shape: TableShape, rows: "pa.Table") -> int | None:

@@ -29,6 +29,8 @@ class ExistingColumn:
     # What an insert that does not give it leaves there is never equal to another's: null, or the
     # next number.
     is_distinct_by_default: bool = False
+    # Null that is given becomes a value of the database's own.
+    replaces_null: bool = False
 
 
 @dataclass(frozen=True, slots=True)

@@ -95,8 +95,10 @@ class Mariadb(Dialect):
             read_timeout=READ_SECONDS,
             write_timeout=READ_SECONDS,
             # Without ANSI_QUOTES and NO_BACKSLASH_ESCAPES, whatever the server's default.
-            sql_mode="STRICT_ALL_TABLES",
-            init_command="SET time_zone = '+00:00'",
+            # And 0 is a number, also where a column counts by itself.
+            sql_mode="STRICT_ALL_TABLES,NO_AUTO_VALUE_ON_ZERO",
+            # What is cut off at loading is told by warnings and notes alone.
+            init_command="SET time_zone = '+00:00', sql_notes = 1, max_error_count = 64",
             **more,
         )
 
@@ -231,6 +233,9 @@ class Mariadb(Dialect):
     ) -> str:
         from headrace.pipelines.sinks.sql.text_rows import text_of
 
+        for column, values in zip(columns, rows.columns, strict=True):
+            if column.replaces_null and values.null_count:
+                raise pymysql.err.IntegrityError(1048, f"Column '{column.name}' cannot be null")
         load_table = self.quote(name)
         # Bytes arrive as hexadecimal digits: the text they would be is not UTF-8.
         into, sets = [], []

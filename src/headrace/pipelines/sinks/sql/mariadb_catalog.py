@@ -104,6 +104,7 @@ def _column(
         is_required=is_nullable == "NO" and not (is_given or is_counted or is_generated),
         is_generated=is_generated,
         is_distinct_by_default=not is_generated and (not is_given or "uuid(" in str(default)),
+        replaces_null=is_counted or (is_nullable == "NO" and declared.startswith("timestamp")),
     )
 
 

@@ -5,6 +5,7 @@ that a table is ours: one that is not there was made by others and is never alte
 """
 
 import json
+from dataclasses import replace
 from datetime import UTC, datetime
 
 from headrace.errors import SinkError
@@ -55,9 +56,21 @@ def migrate(
             for statement in statements:
                 cursor.execute(statement)
             if not versions:
-                return shape
+                return _as_declared(dialect, shape, existing)
+            if statements:
+                existing = dialect.read_table(connection, table)
         _record(dialect, connection, shape, versions)
-    return shape
+    return shape if existing is None else _as_declared(dialect, shape, existing)
+
+
+def _as_declared(dialect: Dialect, shape: TableShape, existing: ExistingTable) -> TableShape:
+    """The shape with what its columns are in the table, for `Dialect.upsert` and `delete`."""
+    found = {dialect.fold(column.name): column for column in existing.columns}
+    columns = []
+    for column in shape.columns:
+        old = found[dialect.fold(column.name)]
+        columns.append(replace(column, declared=old.declared, replaces_null=old.replaces_null))
+    return TableShape(shape.name, tuple(columns))
 
 
 def _statements(
@@ -96,6 +109,10 @@ def _widened(
         return None  # it takes no value, of whatever type
     if old.kind is not None:
         if can_hold(old.kind, column.kind):
+            if loss := dialect.loss(column, old.declared):
+                raise SinkError(
+                    f"table {shape.name}: column {column.name} is {old.declared}, {loss}"
+                )
             return None
         # A key is a varchar where an index cannot take text of any length; and a table made by
         # others may limit its texts: the database says when one is too long.

@@ -1,6 +1,7 @@
 """PostgreSQL: COPY into a temporary table, then one INSERT … ON CONFLICT.
 
-The temporary table has the target's own types and is gone at the end of the transaction.
+The temporary table has the target's own types and is gone at the end of the transaction. Only
+varchar(n) is text there: whatever comes into such a column loses its last blanks without a word.
 """
 
 import re
@@ -36,6 +37,9 @@ CONNECT_SECONDS = 10
 MAX_NAME_BYTES = 63
 # Room in each page for new versions of its rows: an update then leaves the index alone.
 FILL_PERCENT = 70
+# Of the load table: rows of earlier parts that every part reads over before it is cut. A cut costs
+# more the more there were in the transaction, so not every part makes one.
+MAX_DEAD_BYTES = 128 * 1024
 _LOAD_TABLE = "headrace_load"
 # Any number, the same in every headrace: it names the lock.
 _LOCK_NUMBER = 0x6865616472616365 & 0x7FFF_FFFF
@@ -159,6 +163,7 @@ class Postgresql(Dialect):
             f"INSERT INTO {self.quote(shape.name)} ({names}) "
             f"SELECT {names} FROM {load_table} {self.on_conflict(shape)}"
         )
+        self._cut(connection, load_table)
         # Of a table that is all key, rows that are there are not written.
         return int(done.rowcount) if shape.others else None
 
@@ -171,6 +176,7 @@ class Postgresql(Dialect):
             f"DELETE FROM {self.quote(shape.name)} AS target "
             f"USING {load_table} AS gone WHERE {same}"
         )
+        self._cut(connection, load_table)
 
     def _load(
         self,
@@ -183,14 +189,49 @@ class Postgresql(Dialect):
         from headrace.pipelines.sinks.sql.text_rows import text_of
 
         load_table, names = f"pg_temp.{self.quote(name)}", self.names(columns)
-        connection.execute(
-            f"CREATE TEMPORARY TABLE {self.quote(name)} ON COMMIT DROP AS "
-            f"SELECT {names} FROM {self.quote(shape.name)} WITH NO DATA"
+        limited = [column for column in columns if _is_limited(column)]
+        selected = ", ".join(
+            f"{self.quote(c.name)}::text AS {self.quote(c.name)}"
+            if c in limited
+            else self.quote(c.name)
+            for c in columns
         )
+        # It may be there already: a transaction can have several parts. Dropped and made anew, it
+        # would need a lock for each of them.
+        connection.execute(
+            f"CREATE TEMPORARY TABLE IF NOT EXISTS {self.quote(name)} ON COMMIT DROP AS "
+            f"SELECT {selected} FROM {self.quote(shape.name)} WITH NO DATA"
+        )
+        connection.execute(f"DELETE FROM {load_table}")
         with connection.cursor().copy(f"COPY {load_table} ({names}) FROM STDIN") as copy:
             for piece in text_of(rows, binary_prefix="\\\\x"):
                 copy.write(piece)
+        for column in limited:
+            self._check_length(connection, load_table, column)
         return load_table
+
+    def _cut(self, connection: Connection, load_table: str) -> None:
+        """Clear a load table that has grown, once its rows are taken: of a part that is refused a
+        cut would be undone too."""
+        asked = connection.execute("SELECT pg_relation_size(%s::regclass)", (load_table,))
+        if asked.fetchone()[0] > MAX_DEAD_BYTES:
+            connection.execute(f"TRUNCATE {load_table}")
+
+    def _check_length(self, connection: Connection, load_table: str, column: Column) -> None:
+        name = self.quote(column.name)
+        # The database counts: characters, or bytes where its encoding is SQL_ASCII.
+        found = connection.execute(
+            f"SELECT EXISTS (SELECT FROM {load_table} "
+            f'WHERE {name}::{column.declared}::text COLLATE "C" <> {name} COLLATE "C")'
+        ).fetchone()
+        if found[0]:
+            raise psycopg.errors.StringDataRightTruncation(
+                f"value too long for type {column.declared} of column {column.name}"
+            )
+
+
+def _is_limited(column: Column) -> bool:
+    return column.declared is not None and column.declared.startswith("character varying(")
 
 
 def _first_line(error: Exception) -> str:

@@ -70,6 +70,12 @@ class Changes:
             self.delete_places.slice(*deletes),
         )
 
+    def in_log_order(self) -> "Changes":
+        """The same by topic, partition and offset: first the upserts, then the deletes."""
+        upserts, upsert_places = _in_log_order(self.upserts, self.upsert_places)
+        deletes, delete_places = _in_log_order(self.deletes, self.delete_places)
+        return Changes(upserts, deletes, self.row_count, upsert_places, delete_places)
+
     def place(self) -> tuple[str, int, int] | None:
         """Topic, partition and offset of the only row; None if the frame has no `_record`."""
         places = self.upsert_places if self.upserts.num_rows else self.delete_places
@@ -233,6 +239,13 @@ def _in_key_order(table: pa.Table, key: Sequence[int]) -> pa.Table:
     if table.nbytes > _MAX_SORTED_BYTES:
         return table
     return table.sort_by([(str(index), "ascending") for index in key])
+
+
+def _in_log_order(table: pa.Table, places: pa.Table) -> tuple[pa.Table, pa.Table]:
+    if not places.num_columns or table.nbytes > _MAX_SORTED_BYTES:
+        return table, places
+    order = pc.sort_indices(places, [(name, "ascending") for name in _PLACE_FIELDS])
+    return table.take(order), places.take(order)
 
 
 def _kept(table: pa.Table, mask: np.ndarray) -> pa.Table:

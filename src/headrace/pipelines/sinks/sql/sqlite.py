@@ -13,7 +13,7 @@ from pathlib import Path
 from typing import TYPE_CHECKING, Any
 
 from headrace.pipelines.sinks.sql.address import Address
-from headrace.pipelines.sinks.sql.columns import Column, TableShape
+from headrace.pipelines.sinks.sql.columns import Column, TableShape, digits_of
 from headrace.pipelines.sinks.sql.dialect import (
     Connection,
     Dialect,
@@ -28,6 +28,8 @@ if TYPE_CHECKING:
 BUSY_SECONDS = 60.0
 # A REAL gives back every decimal of up to this many digits.
 EXACT_DIGITS = 15
+# A decimal without a fraction becomes one of SQLite's integers, which hold every one of these.
+EXACT_INTEGER_DIGITS = 18
 # Python objects of this many rows at a time, so that memory does not grow with the batch.
 _CHUNK_ROWS = 20_000
 
@@ -119,9 +121,22 @@ class Sqlite(Dialect):
             return "INTEGER"  # this word alone makes the key the row's own number
         if column.kind.startswith("decimal("):
             # Beyond that a number would be rounded; the word TEXT in the type keeps it text.
-            is_exact = int(column.kind[8:].split(",")[0]) <= EXACT_DIGITS
+            is_exact = digits_of(column.kind)[0] <= EXACT_DIGITS
             return column.kind.upper() if is_exact else f"DECIMAL_TEXT{column.kind[7:]}"
         return _TYPES[column.kind]
+
+    def loss(self, column: Column, declared: str) -> str | None:
+        if not column.kind.startswith("decimal(") or _is_text(declared):
+            return None
+        precision, scale = digits_of(column.kind)
+        if precision <= (EXACT_INTEGER_DIGITS if scale == 0 else EXACT_DIGITS):
+            return None
+        return (
+            f"in which SQLite keeps numbers to {EXACT_DIGITS} digits only, whatever is declared: "
+            f"those of the frame's {column.kind} would be rounded, and keys become one; make the "
+            f"table anew with DECIMAL_TEXT({precision},{scale}), which SQLite keeps as text, cast "
+            "the column to fewer digits in the transform, or write to another table"
+        )
 
     def read_table(self, connection: Connection, table: str) -> ExistingTable | None:
         made = connection.execute(
@@ -166,6 +181,11 @@ class Sqlite(Dialect):
         places = ", ".join("?" for _ in columns)
         names = ", ".join(map(self.quote, columns))
         return f"INSERT INTO {self.quote(table)} ({names}) VALUES ({places}) ON CONFLICT DO NOTHING"
+
+    def defer_rules(self, connection: Connection) -> None:
+        # Rows come in the order of their keys, each by a statement: a child may be before its
+        # parent. This way foreign keys speak at COMMIT, until which it lasts.
+        connection.execute("PRAGMA defer_foreign_keys=ON")
 
     def upsert(self, connection: Connection, shape: TableShape, rows: "pa.Table") -> int | None:
         places = ", ".join("?" for _ in shape.columns)
@@ -234,15 +254,32 @@ def _tuples(rows: "pa.Table", columns: Sequence[Column]) -> Iterator[tuple[Any, 
     for array, column in zip(rows.columns, columns, strict=True):
         if column.kind in ("date", "timestamp"):
             array = array.cast(pa.string())
-        if column.kind.startswith("decimal("):
-            values.append([_plain(number) for number in array.to_pylist()])
+        scale = _text_scale(column)
+        if scale is not None:
+            values.append([_plain(number, scale) for number in array.to_pylist()])
         else:
             values.append(array.to_pylist())
     return zip(*values, strict=True)
 
 
-def _plain(number: Decimal | None) -> str | None:
-    return None if number is None else format(number, "f")
+def _text_scale(column: Column) -> int | None:
+    """The digits after the point of a number that is given as text; None: it is no such number.
+
+    A column of text compares texts: one number is one text there, whatever the frame's digits.
+    """
+    if column.declared is not None and _is_text(column.declared):
+        kind = _kind_of(column.declared) or ""
+        return digits_of(kind)[1] if kind.startswith("decimal(") else None
+    return digits_of(column.kind)[1] if column.kind.startswith("decimal(") else None
+
+
+def _plain(number: Decimal | int | None, scale: int) -> str | None:
+    return None if number is None else format(Decimal(number), f".{scale}f")
+
+
+def _is_text(declared: str) -> bool:
+    """Whether a number in such a column stays the text that it is given as."""
+    return "TEXT" in declared.upper()
 
 
 def _kind_of(declared: str) -> str | None:

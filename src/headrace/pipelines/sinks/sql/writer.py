@@ -9,7 +9,7 @@ import contextlib
 import time
 from collections.abc import Callable
 from dataclasses import dataclass
-from typing import TYPE_CHECKING, NoReturn, TypeVar
+from typing import TYPE_CHECKING, TypeVar
 
 from headrace.errors import SinkError
 from headrace.pipelines.definition import OpenSink, Run
@@ -18,7 +18,7 @@ from headrace.pipelines.sinks.sql.columns import Column, TableShape, columns_of
 from headrace.pipelines.sinks.sql.dialect import Connection, Fault, dialect_of, transaction
 from headrace.pipelines.sinks.sql.existing import check_key
 from headrace.pipelines.sinks.sql.migration import SCHEMA_TABLE, migrate, now_text
-from headrace.pipelines.sinks.sql.row_faults import refuse_rows
+from headrace.pipelines.sinks.sql.row_faults import write_in_parts
 from headrace.pipelines.sinks.sql.rows import Changes, changes_of, fetch_rows
 from headrace.pipelines.spans import NO_BATCH, Batch, Written
 
@@ -27,6 +27,8 @@ if TYPE_CHECKING:
 
 # A server that restarts is back within these; then the run ends with a sentence.
 RETRY_WAITS_SECONDS = (0.5, 1.0, 2.0, 4.0, 8.0, 15.0)
+
+_SAVEPOINT = "headrace_part"
 
 BATCHES_TABLE = TableShape(
     "headrace_batches",
@@ -59,10 +61,6 @@ class _Note:
 
     written: Written
     revision: int
-
-
-class _UndoError(Exception):
-    """Ends a transaction that was only a trial."""
 
 
 class OpenSqlTable(OpenSink):
@@ -135,27 +133,39 @@ class OpenSqlTable(OpenSink):
                 with transaction(self._dialect, connection):
                     is_ours = self._claim(connection, note, batch, changes.row_count)
                     if is_ours:
+                        self._dialect.defer_rules(connection)
                         self._apply(connection, self._shape, changes)
             except self._dialect.errors as error:
                 fault = self._dialect.fault(error, self._address)
                 if fault.broken_rule is None:
                     raise
-                self._refuse(connection, changes, columns, fault)
+                is_ours = self._load_in_parts(connection, changes, columns, batch, note, fault)
             if is_ours:
                 return True
             note = self._read_note(connection)
         return False
 
-    def _refuse(
-        self, connection: Connection, changes: Changes, columns: tuple[Column, ...], fault: Fault
-    ) -> NoReturn:
+    def _load_in_parts(
+        self,
+        connection: Connection,
+        changes: Changes,
+        columns: tuple[Column, ...],
+        batch: Batch,
+        note: _Note,
+        fault: Fault,
+    ) -> bool:
+        """Load what was refused as a whole; False if somebody changed the note meanwhile."""
         # The table may have been altered since it was looked at: that has its own sentence.
         shape = migrate(self._dialect, connection, self._table, columns)
 
         def attempt(some: Changes) -> str | None:
             return self._try(connection, shape, some)
 
-        refuse_rows(self._table, changes, attempt, fault.sentence)
+        with transaction(self._dialect, connection):
+            is_ours = self._claim(connection, note, batch, changes.row_count)
+            if is_ours:
+                write_in_parts(self._table, changes, attempt, fault.sentence)
+        return is_ours
 
     def _is_left(self, note: _Note, batch: Batch) -> bool:
         left = note.written.left_of(batch)
@@ -181,18 +191,19 @@ class OpenSqlTable(OpenSink):
             self._dialect.delete(connection, shape, changes.deletes)
 
     def _try(self, connection: Connection, shape: TableShape, changes: Changes) -> str | None:
-        """Why the database refuses these; None if it would take them."""
+        """Add these to the transaction; if they are refused, undo just them and say why."""
+        cursor = connection.cursor()
+        cursor.execute(f"SAVEPOINT {_SAVEPOINT}")
         try:
-            with transaction(self._dialect, connection):
-                self._apply(connection, shape, changes)
-                raise _UndoError
-        except _UndoError:
-            return None
+            self._apply(connection, shape, changes)
         except self._dialect.errors as error:
             rule = self._dialect.fault(error, self._address).broken_rule
             if rule is None:
                 raise
+            cursor.execute(f"ROLLBACK TO SAVEPOINT {_SAVEPOINT}")
             return f"{self._dialect.name} refused the row: {rule}"
+        cursor.execute(f"RELEASE SAVEPOINT {_SAVEPOINT}")
+        return None
 
     def _claim(self, connection: Connection, note: _Note, batch: Batch, row_count: int) -> bool:
         """Note the batch as written; False if somebody changed the note meanwhile."""
