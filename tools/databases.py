@@ -322,6 +322,11 @@ def _give_to(user: str, *paths: Path) -> None:
             shutil.chown(path, user, user)
 
 
+def _shown(text: str) -> str:
+    """The ends of what a program said: the reason stands first, the advice last."""
+    return text if len(text) <= 4000 else f"{text[:2000]} … {text[-2000:]}"
+
+
 def _run(command: list[str]) -> None:
     # Files, not pipes: pg_ctl's server keeps its output open after pg_ctl has ended.
     with tempfile.TemporaryFile() as output:
@@ -329,7 +334,7 @@ def _run(command: list[str]) -> None:
         if ended.returncode != 0:
             output.seek(0)
             text = output.read().decode(errors="replace").strip()
-            raise DatabaseServerError(f"{' '.join(command[:5])}… failed: {text[-1000:]}")
+            raise DatabaseServerError(f"{' '.join(command[:5])}… failed: {_shown(text)}")
 
 
 def main(arguments: Sequence[str]) -> int:

@@ -23,6 +23,7 @@ _FINISH_TIMEOUT_S = 10.0
 _POLL_S = 0.05
 # Asked once a batch by the thread that draws the view; a bus that is away is not waited for.
 _LOOK_TIMEOUT_S = 2.0
+_LOOK_PAUSE_S = 2.0
 
 
 class GroupPositions:
@@ -48,6 +49,7 @@ class GroupPositions:
         self._is_pending = False
         self._next: Mapping[str, Mapping[str, int]] | None = None
         self._is_failing = False
+        self._look_again_at = 0.0
 
     def claim(self, *, is_former: bool = False) -> None:
         """See that the group is new, or this run's; an application's is left alone.
@@ -88,9 +90,9 @@ class GroupPositions:
         deadline = time.monotonic() + timeout_s
         while (self._is_pending or self._next is not None) and time.monotonic() < deadline:
             self.go_on(_POLL_S)
-        if self._is_pending:
+        if self._is_pending or self._next is not None:
             self._failed("no answer")
-            self._is_pending = False
+            self._is_pending, self._next = False, None
         if self._consumer is not None:
             consumer, self._consumer = self._consumer, None
             consumer.close()
@@ -98,21 +100,30 @@ class GroupPositions:
     def _start(self, offsets: Mapping[str, Mapping[str, int]]) -> None:
         from confluent_kafka import KafkaException, TopicPartition
 
-        self._next = None
         places = [
             TopicPartition(topic, int(partition), offset, metadata=MARK)
             for topic, partitions in offsets.items()
             for partition, offset in partitions.items()
         ]
         if not places or not self._is_ours:
+            self._next = None
+            return
+        if time.monotonic() < self._look_again_at:
             return
         try:
             if self._consumer is None:
                 self._consumer = self._connect()
             if not self._is_still_ours(places):
+                self._next = None
                 return
+            self._next = None
             self._consumer.commit(offsets=places, asynchronous=True)
         except (KafkaException, ValueError) as error:
+            if self._next is not None and _is_silence(error):
+                # The run tells that the bus is away; the newest position is committed afterwards.
+                self._look_again_at = time.monotonic() + _LOOK_PAUSE_S
+                return
+            self._next = None
             self._failed(_reason(error.args[0] if error.args else error))
             return
         self._is_pending = True
@@ -158,6 +169,11 @@ class GroupPositions:
             f"position not committed to group {self._group}: {reason}; the pipeline goes on, "
             "its lag is not shown until that works again"
         )
+
+
+def _is_silence(error: Any) -> bool:
+    reason = error.args[0] if error.args else None
+    return getattr(reason, "name", str)() in ("_TIMED_OUT", "_TRANSPORT", "_ALL_BROKERS_DOWN")
 
 
 def _reason(error: Any) -> str:
