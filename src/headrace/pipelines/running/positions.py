@@ -15,6 +15,7 @@ from collections.abc import Callable, Mapping
 from typing import Any
 
 from headrace.client.bus import Bus
+from headrace.client.error_table import is_silence
 from headrace.errors import SourceError
 from headrace.pipelines.running.java_bus import GroupFacts
 
@@ -119,7 +120,8 @@ class GroupPositions:
             self._next = None
             self._consumer.commit(offsets=places, asynchronous=True)
         except (KafkaException, ValueError) as error:
-            if self._next is not None and _is_silence(error):
+            is_silent = isinstance(error, KafkaException) and is_silence(error.args[0])
+            if self._next is not None and is_silent:
                 # The run tells that the bus is away; the newest position is committed afterwards.
                 self._look_again_at = time.monotonic() + _LOOK_PAUSE_S
                 return
@@ -169,11 +171,6 @@ class GroupPositions:
             f"position not committed to group {self._group}: {reason}; the pipeline goes on, "
             "its lag is not shown until that works again"
         )
-
-
-def _is_silence(error: Any) -> bool:
-    reason = error.args[0] if error.args else None
-    return getattr(reason, "name", str)() in ("_TIMED_OUT", "_TRANSPORT", "_ALL_BROKERS_DOWN")
 
 
 def _reason(error: Any) -> str:
