@@ -6,6 +6,7 @@ from typing import TYPE_CHECKING
 
 import pytest
 from confluent_kafka import Producer
+from tests.support.output import told_by_us
 
 from headrace.pipelines.spark.session import log_file_of, open_session
 from headrace.testing import running_broker
@@ -116,4 +117,5 @@ def test_a_faulty_query_prints_nothing(
     with pytest.raises(AnalysisException, match="celcius"):
         spark.sql("select celcius from range(1)")
 
-    assert capfd.readouterr() == ("", "")
+    captured = capfd.readouterr()
+    assert (captured.out, told_by_us(captured.err)) == ("", [])
