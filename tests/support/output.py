@@ -6,5 +6,5 @@ _LIBRDKAFKA = re.compile(r"%\d\|")
 
 
 def told_by_us(text: str) -> list[str]:
-    """Lines but librdkafka's: clients of other tests, whose broker has ended, speak as they like."""
+    """Lines but librdkafka's: other tests' clients, whose broker has ended, speak as they like."""
     return [line for line in text.splitlines() if not _LIBRDKAFKA.match(line)]
