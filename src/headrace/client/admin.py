@@ -1,7 +1,8 @@
 """Questions to a bus and changes of it, by librdkafka's admin client.
 
-Every answer is a plain value, every failure a BusError with its sentence. What may pass is asked
-again until `timeout_s` is over: a partition between two leaders, a coordinator that starts.
+Every failure is a BusError with its sentence. Answers are plain values, but for metadata, the
+cluster and groups, which are still confluent_kafka's own. What may pass is asked again until
+`timeout_s` is over: a partition between two leaders, a coordinator that starts.
 """
 
 import socket
