@@ -6,17 +6,19 @@ cluster and groups, which are still confluent_kafka's own. What may pass is aske
 """
 
 import socket
-import time
 from collections.abc import Callable, Iterable, Mapping
 from concurrent.futures import Future
 from dataclasses import dataclass
 from typing import TYPE_CHECKING, Any, TypeVar
 
 from headrace.client.bus import READ_UNCOMMITTED, Bus
+from headrace.client.complaints import Complaints
 from headrace.client.error_table import NamedError, is_leaderless, is_passing, is_silence
 from headrace.client.errors import BusError
+from headrace.client.librdkafka import Partition
 from headrace.client.making import make_client
 from headrace.model import known_topic_id
+from headrace.patience import Patience
 
 if TYPE_CHECKING:
     from confluent_kafka import KafkaError
@@ -24,12 +26,10 @@ if TYPE_CHECKING:
 # Long enough for a cluster across an ocean to answer, short enough to wait for on a terminal.
 DEFAULT_TIMEOUT_S = 10.0
 BROKERS_DEFAULT = -1  # of partitions and replicas: as many as the broker gives a topic
-_PAUSE_S = 0.1
 _OFFSET_NOT_AVAILABLE = 78  # Kafka's code
 _BEYOND_END = -1  # the offset of a time that no message has reached
 _ANSWER_S = 1.0  # for librdkafka's own answer to arrive after its time is over
 _Answer = TypeVar("_Answer")
-Partition = tuple[str, int]  # topic and partition
 # A caller gets back what it has asked with.
 _Partition = TypeVar("_Partition", bound=Partition)
 
@@ -73,8 +73,7 @@ class Admin:
         self.bus = bus
         self.timeout_s = timeout_s
         self._config = dict(config or {})
-        self._complaints = list[str]()
-        self._is_refused = False
+        self._complaints = Complaints(bus)
         self._raw: Any = None
 
     def with_timeout(self, timeout_s: float) -> "Admin":
@@ -83,10 +82,9 @@ class Admin:
 
     # Topics
 
-    def metadata(self, topic: str | None = None) -> Any:
-        """Brokers and topics as confluent_kafka's ClusterMetadata; of one topic, if named."""
-        arguments = () if topic is None else (topic,)
-        return self.ask(lambda: self.raw.list_topics(*arguments, timeout=self.timeout_s))
+    def metadata(self) -> Any:
+        """Brokers and topics as confluent_kafka's ClusterMetadata."""
+        return self.ask(lambda: self.raw.list_topics(timeout=self.timeout_s))
 
     def describe_cluster(self) -> Any:
         """The cluster as confluent_kafka's DescribeClusterResult."""
@@ -129,14 +127,24 @@ class Admin:
         configs: Mapping[str, str] | None = None,
     ) -> bool:
         """Make a topic, and return True. BusError TOPIC_ALREADY_EXISTS where there is one."""
+        from confluent_kafka import KafkaException
         from confluent_kafka.cimpl import NewTopic
 
         topic = NewTopic(name, partitions, replication_factor, config=dict(configs or {}))
-        self.ask(
-            lambda: self.result(
-                self.raw.create_topics([topic], request_timeout=self.timeout_s)[name]
-            )
-        )
+        is_unsure = False  # whether an earlier try, whose answer was lost, may have worked
+
+        def ask() -> None:
+            nonlocal is_unsure
+            future = self.raw.create_topics([topic], request_timeout=self.timeout_s)[name]
+            try:
+                self.result(future)
+            except KafkaException as error:
+                reason = error.args[0]
+                if not (is_unsure and reason.name() == "TOPIC_ALREADY_EXISTS"):
+                    is_unsure = is_passing(reason)
+                    raise
+
+        self.ask(ask)
         return True
 
     def ensure_topic(
@@ -348,7 +356,7 @@ class Admin:
         """The answer to a question put to `raw`, asked again while that may help."""
         from confluent_kafka import KafkaError, KafkaException
 
-        deadline = time.monotonic() + self.timeout_s
+        patience = Patience(self.timeout_s)
         while True:
             try:
                 return question()
@@ -356,10 +364,8 @@ class Admin:
                 reason: KafkaError = error.args[0]
             except TimeoutError:
                 reason = KafkaError(KafkaError._TIMED_OUT)
-            is_over = time.monotonic() >= deadline or is_silence(reason)
-            if is_over or not is_passing(reason):
+            if is_silence(reason) or not is_passing(reason) or not patience.pause():
                 raise self.failure(reason)
-            time.sleep(_PAUSE_S)
 
     def result(self, future: "Future[_Answer]") -> _Answer:
         """What one of `raw`'s futures comes to."""
@@ -368,25 +374,13 @@ class Admin:
 
     def failure(self, reason: NamedError) -> BusError:
         """The error for what librdkafka said; who was refused at the log-on is told that."""
-        if not is_silence(reason):
-            return BusError(reason, is_passing=is_passing(reason))
-        if self._raw is not None:
+        if self._raw is not None and is_silence(reason):
             self._raw.poll(0)  # complaints are handed over by polling
-        where = self.bus.bootstrap
-        if self._complaints:
-            complaint = f"{where}: {self._complaints[0]}"
-            return BusError(reason, complaint, is_passing=not self._is_refused)
-        silence = f"{where} gave no answer within {self.timeout_s:g} s; is it a Kafka broker?"
-        return BusError(reason, silence, is_passing=True, is_timeout=True)
+        return self._complaints.failure(reason, self.timeout_s)
 
     def on_error(self, error: "KafkaError") -> None:
         """For `error_cb`, also of other clients of the same bus: kept to explain a silence with."""
-        # A refusal says more than the disconnections and "all brokers down" that follow it.
-        if error.code() in (error._SSL, error._AUTHENTICATION):
-            self._complaints.insert(0, error.str())
-            self._is_refused = True
-        elif error.code() != error._ALL_BROKERS_DOWN:
-            self._complaints.append(error.str())
+        self._complaints.on_error(error)
 
     def _offsets(
         self,

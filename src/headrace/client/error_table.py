@@ -110,6 +110,16 @@ def is_leaderless(error: NamedError) -> bool:
     return kind_of(error) in (Kind.MOVING, Kind.UNKNOWN)
 
 
+def is_end_of_partition(error: NamedError) -> bool:
+    """Whether it is no error but says that the partition has no more for now."""
+    return error.name() == "_PARTITION_EOF"
+
+
+def is_offset_gone(error: NamedError) -> bool:
+    """Whether the log does not have the offset: retention took it, or it is another log."""
+    return error.name() in ("_AUTO_OFFSET_RESET", "OFFSET_OUT_OF_RANGE")
+
+
 def is_too_large(error: NamedError) -> bool:
     """Whether a message, or a batch, is larger than somebody takes."""
     return error.name() in _TOO_LARGE

@@ -10,6 +10,16 @@ from headrace.properties import Assignment
 
 # librdkafka names the property in its sentence and nowhere else.
 _NAMED = re.compile(r'property:? "([^"]+)"')
+# It knows some by two names, and tells of the one that was not written.
+_OTHER_NAMES = {
+    "request.required.acks": "acks",
+    "message.send.max.retries": "retries",
+    "queue.buffering.max.ms": "linger.ms",
+    "compression.codec": "compression.type",
+    "message.timeout.ms": "delivery.timeout.ms",
+    "metadata.broker.list": "bootstrap.servers",
+    "sasl.mechanisms": "sasl.mechanism",
+}
 _Client = TypeVar("_Client")
 
 
@@ -19,14 +29,17 @@ def make_client(
     """Call confluent_kafka's `make` with the bus's configuration and `more`."""
     from confluent_kafka import KafkaException
 
+    config = bus.client_config(more)
     try:
-        return make(bus.client_config(more))
+        return make(config)
     except KafkaException as error:
         message = str(error.args[0].str())
         match = _NAMED.search(message)
         name = match[1] if match else ""
-        source = bus.sources.get(name, "client properties")
+        if name not in config:
+            name = _OTHER_NAMES.get(name, name)
+        source = bus.sources.get(name, name or "client properties")
         if message.startswith("No such"):
             message = f"no client property is called {name}; librdkafka's names are used"
-        value = bus.properties.get(name, "")
+        value = str(config.get(name, ""))
         raise PropertyError(Assignment(name, value, source), message) from error

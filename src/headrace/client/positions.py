@@ -4,7 +4,8 @@ A written position knows no topic and no broker; whoever asks one turns it into 
 """
 
 import re
-from datetime import UTC, datetime
+import time
+from datetime import UTC, datetime, timedelta
 from enum import Enum
 from typing import NamedTuple
 
@@ -49,6 +50,20 @@ OLDEST = Position(Kind.OLDEST)
 LATEST = Position(Kind.LATEST)
 
 
+def position_of(given: "str | int | datetime | timedelta | Position") -> Position:
+    """A position as a program gives it: written, an offset, a time, or a span before now."""
+    now_ms = time.time_ns() // 1_000_000
+    if isinstance(given, Position):
+        return given
+    if isinstance(given, timedelta):
+        return _time(now_ms - round(abs(given).total_seconds() * 1000), f"{given} before now")
+    if isinstance(given, datetime):
+        return parse_position(given.isoformat(), now_ms)
+    if isinstance(given, int):
+        return parse_position(str(given), now_ms)
+    return parse_position(given, now_ms)
+
+
 def parse_position(text: str, now_ms: int) -> Position:
     """Read a position; raises ConfigError with all that can be written."""
     if len(text) > _MAX_CHARACTERS:
@@ -64,12 +79,12 @@ def parse_position(text: str, now_ms: int) -> Position:
     if text.startswith("@") and text[1:].isascii() and text[1:].isdecimal():
         return _time(int(text[1:]), text)
     try:
-        time = datetime.fromisoformat(text)
+        moment = datetime.fromisoformat(text)
     except ValueError:
         raise ConfigError("position", text, f"write {SYNTAX}") from None
-    if time.tzinfo is None:
-        time = time.replace(tzinfo=UTC)  # as Kafka's own tools read it
-    return _time(round(time.timestamp() * 1000), text)
+    if moment.tzinfo is None:
+        moment = moment.replace(tzinfo=UTC)  # as Kafka's own tools read it
+    return _time(round(moment.timestamp() * 1000), text)
 
 
 def _counted(kind: Kind, value: int, text: str) -> Position:

@@ -8,11 +8,11 @@ Settings are Kafka's, with underscores for dots: `running_broker(log_segment_byt
 moves its time. The pytest fixtures in `headrace.pytest_plugin` give the same.
 """
 
+from headrace.settings.keywords import setting_names
 from headrace.testing.faults import Faults
 from headrace.testing.process import BrokerNotReadyError, BrokerProcess, broker_process
 from headrace.testing.requests import SeenRequest, SeenRequests
 from headrace.testing.running import RunningBroker, running_broker
-from headrace.testing.setting_names import setting_names
 
 __all__ = [
     "BrokerNotReadyError",

@@ -11,9 +11,9 @@ from collections.abc import Iterator
 from pathlib import Path
 
 from headrace.errors import HeadraceError
+from headrace.settings.keywords import setting_names
 from headrace.testing import janitor
 from headrace.testing.janitor import temporary_directory
-from headrace.testing.setting_names import setting_names
 
 _STOP_SECONDS = 120.0
 _READY_SECONDS = 120.0

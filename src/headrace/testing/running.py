@@ -3,57 +3,39 @@
 import asyncio
 import contextlib
 import os
-import threading
 from collections.abc import Awaitable, Callable, Iterator
 from pathlib import Path
 from typing import TYPE_CHECKING, TypeVar
 
+from headrace.embedded import STOP_SECONDS, Broker
+from headrace.settings.keywords import setting_names
 from headrace.testing.faults import Faults
 from headrace.testing.janitor import temporary_directory
 from headrace.testing.requests import SeenRequests
-from headrace.testing.setting_names import setting_names
 
 if TYPE_CHECKING:
     from headrace.broker.connection import ClientConnection
-    from headrace.broker.server import Server
     from headrace.broker.service import Service
 
 _Result = TypeVar("_Result")
-_STOP_SECONDS = 120.0
 # Where Linux keeps files in memory.
 _MEMORY_DIR = Path("/dev/shm")
 
 
-class RunningBroker:
-    """A broker in a thread of this process, with an event loop of its own."""
+class RunningBroker(Broker):
+    """The embedded broker, with what a test wants to do to it."""
 
     def __init__(
-        self, data_dir: Path, settings: dict[str, str], *, is_watched: bool = False
+        self,
+        data_dir: Path,
+        settings: dict[str, object],
+        *,
+        port: int = 0,
+        is_watched: bool = False,
     ) -> None:
-        self.data_dir = data_dir
-        self.server: Server
-        self.loop: asyncio.AbstractEventLoop
-        self._settings = settings
+        super().__init__(data_dir, port=port)
+        self._settings |= setting_names(settings)
         self._watch = (Faults(), SeenRequests()) if is_watched else None
-        self._started = threading.Event()
-        self._failure: BaseException | None = None
-        self._stop_asked: asyncio.Event
-        self._thread = threading.Thread()
-
-    @property
-    def host(self) -> str:
-        """Where it listens."""
-        return self.server.host
-
-    @property
-    def port(self) -> int:
-        """The port it got."""
-        return self.server.port
-
-    @property
-    def bootstrap(self) -> str:
-        """`host:port`, for `bootstrap.servers`."""
-        return f"{self.host}:{self.port}"
 
     @property
     def faults(self) -> Faults:
@@ -76,7 +58,7 @@ class RunningBroker:
         async def call() -> _Result:
             return await function()
 
-        return asyncio.run_coroutine_threadsafe(call(), self.loop).result(_STOP_SECONDS)
+        return asyncio.run_coroutine_threadsafe(call(), self.loop).result(STOP_SECONDS)
 
     def advance(self, seconds: float) -> None:
         """Let this much time pass for groups: sessions, rebalances and committed offsets age.
@@ -98,70 +80,18 @@ class RunningBroker:
 
         self.run(disconnect)
 
-    def start(self) -> None:
-        """Return when clients may connect; raise what `Server.start` raised."""
-        self._started.clear()
-        self._thread = threading.Thread(target=self._run, name="headrace-broker", daemon=True)
-        self._thread.start()
-        self._started.wait()
-        if self._failure is not None:
-            self._thread.join()
-            raise self._take_failure()
-
-    def stop(self) -> None:
-        """Drain and close cleanly; does nothing the second time."""
-        if self._thread.is_alive():
-            with contextlib.suppress(RuntimeError):  # the loop has just ended by itself
-                self.loop.call_soon_threadsafe(self._stop_asked.set)
-            self._thread.join(_STOP_SECONDS)
-            if self._thread.is_alive():
-                raise TimeoutError(f"the broker did not stop within {_STOP_SECONDS:.0f} s")
-        if self._failure is not None:
-            raise self._take_failure()
-
     def restart(self) -> None:
         """Stop, and start again on the same port and data."""
         self._settings["listeners"] = f"PLAINTEXT://{self.host}:{self.port}"
         self.stop()
         self.start()
 
-    def _take_failure(self) -> BaseException:
-        failure, self._failure = self._failure, None
-        assert failure is not None
-        return failure
-
-    def _run(self) -> None:
-        import uvloop
-
-        try:
-            with asyncio.Runner(loop_factory=uvloop.new_event_loop) as runner:
-                runner.run(self._serve())
-        except BaseException as error:
-            self._failure = error
-        finally:
-            self._started.set()
-
-    async def _serve(self) -> None:
-        from headrace.broker.connection import ClientConnection
-        from headrace.broker.server import Server
-        from headrace.settings.broker_settings import BrokerSettings
-
-        self.loop = asyncio.get_running_loop()
-        self._stop_asked = asyncio.Event()
-        self.server = Server(
-            BrokerSettings.load(overrides=self._settings),
-            self.data_dir,
-            make_connection=self._make_watched if self._watch else ClientConnection,
-        )
-        await self.server.start()
-        self._started.set()
-        await self._stop_asked.wait()
-        await self.server.stop()
-
-    def _make_watched(self, service: "Service") -> "ClientConnection":
+    def _make_connection(self, service: "Service") -> "ClientConnection":
         from headrace.testing.watched_connection import WatchedConnection
 
-        return WatchedConnection(service, *self._watched())
+        if self._watch is None:
+            return super()._make_connection(service)
+        return WatchedConnection(service, *self._watch)
 
 
 @contextlib.contextmanager
@@ -182,8 +112,7 @@ def running_broker(
         if data_dir is None:
             parent = _memory_dir() if in_memory else None
             data_dir = stack.enter_context(temporary_directory("headrace-", parent))
-        named = {"listeners": f"PLAINTEXT://127.0.0.1:{port}", **setting_names(settings)}
-        broker = RunningBroker(data_dir, named, is_watched=watched)
+        broker = RunningBroker(data_dir, settings, port=port, is_watched=watched)
         broker.start()
         stack.callback(broker.stop)
         yield broker

@@ -1,0 +1,505 @@
+"""Reading messages, alone or as a member of a group.
+
+A message that was returned is done when the next one is asked for, and only then may its offset be
+committed: one that was returned and not dealt with is never lost.
+"""
+
+import contextlib
+import threading
+import time
+from collections import deque
+from collections.abc import Callable, Iterable, Iterator, Mapping, Sequence
+from datetime import datetime, timedelta
+from types import TracebackType
+from typing import TYPE_CHECKING, Any, ParamSpec, Self, TypeVar
+from uuid import uuid4
+
+from headrace.client.admin import DEFAULT_TIMEOUT_S
+from headrace.client.bus import READ_COMMITTED, Bus
+from headrace.client.complaints import Complaints
+from headrace.client.error_table import is_passing, is_unknown
+from headrace.client.errors import BusError
+from headrace.client.librdkafka import Partition
+from headrace.client.making import make_client
+from headrace.client.message import Message
+from headrace.client.positions import OLDEST, Kind, Position, position_of
+from headrace.errors import ConfigError
+from headrace.patience import Patience
+
+if TYPE_CHECKING:
+    from confluent_kafka import KafkaError, TopicPartition
+
+# The user's properties win.
+DEFAULTS: Mapping[str, object] = {
+    "client.id": "headrace",
+    "isolation.level": READ_COMMITTED,
+    # Messages that retention took before they were read are told of, not passed over.
+    "auto.offset.reset": "error",
+    "enable.auto.offset.store": False,
+    # Enough to be never short of messages, and not a gigabyte of memory as by default.
+    "queued.max.messages.kbytes": 16 * 1024,
+}
+MAX_MESSAGES = 500  # messages a poll returns, as Java's `max.poll.records`
+_SLICE_S = 0.1  # how soon an interruption and Ctrl-C are noticed
+_STORE_S = 1.0  # how long what is done may wait for the next commit to know of it
+_BEGINNING, _END, _STORED = -2, -1, -1000  # librdkafka's logical offsets
+_P = ParamSpec("_P")
+_Answer = TypeVar("_Answer")
+Start = str | int | datetime | timedelta | Position
+
+
+class Consumer:
+    """Reads messages of topics; iterate over it, or `poll`. Owned by one thread.
+
+        with Consumer(bus, "orders", group="billing") as consumer:
+            for message in consumer:
+                ...
+
+    With a group, partitions are shared among its members and offsets are committed; a name that
+    begins with `^` is a pattern. Without, all partitions there are now are read and nothing is
+    committed.
+    """
+
+    def __init__(
+        self,
+        bus: Bus | None,
+        topics: str | Sequence[str],
+        *,
+        group: str | None = None,
+        start: Start = OLDEST,
+        timeout_s: float = DEFAULT_TIMEOUT_S,
+        config: Mapping[str, object] | None = None,
+    ) -> None:
+        """`start` is where to begin where the group has committed nothing: oldest, latest, an
+        offset, a time, a timedelta before now. `timeout_s` is the patience with questions.
+        """
+        from confluent_kafka import Consumer as Raw
+
+        self.bus = bus or Bus()
+        self.topics = [topics] if isinstance(topics, str) else list(topics)
+        self.group = group
+        self.timeout_s = timeout_s
+        self._start = _checked_start(start)
+        self._complaints = Complaints(self.bus)
+        self._buffer = deque[Message]()
+        # The offset of each partition after what lies in the buffer, after what was returned, after
+        # what the last call returned, and after what is done and librdkafka does not know of yet.
+        self._received = dict[Partition, int]()
+        self._given = dict[Partition, int]()
+        self._last = dict[Partition, int]()
+        self._done = dict[Partition, int]()
+        self._stored_at = time.monotonic()
+        self._pending: BusError | None = None  # told once what came before it was returned
+        self._interrupted = threading.Event()
+        self._is_closed = self._has_begun = False
+        if not self.topics or not all(isinstance(each, str) and each for each in self.topics):
+            raise ConfigError("topics", repr(topics), "name at least one topic")
+        merged: dict[str, object] = {
+            **DEFAULTS,
+            # librdkafka wants a name even from who joins no group; this one is never used.
+            "group.id": group if group is not None else f"headrace-{uuid4()}",
+            "enable.auto.commit": group is not None,
+            **(config or {}),
+        }
+        made = self.bus.client_config(merged)
+        strategy = str(made.get("partition.assignment.strategy", ""))
+        self._is_incremental = made.get("group.protocol") == "consumer" or (
+            "cooperative" in strategy
+        )
+        self._raw: Any = make_client(
+            self.bus, Raw, {**merged, "error_cb": self._complaints.on_error}
+        )
+
+    def poll(
+        self, timeout_s: float | None = None, max_messages: int = MAX_MESSAGES
+    ) -> list[Message]:
+        """The next messages, at least one; none when `timeout_s` is over or it is interrupted.
+
+        None waits until something comes, 0 does not wait. What the last call returned is now done.
+        """
+        self.fill(timeout_s, max_messages)
+        self._interrupted.clear()
+        return self.take(max_messages)
+
+    def __iter__(self) -> Iterator[Message]:
+        """Message after message, until `interrupt` or `close`."""
+        while not self._is_closed:
+            self.fill(None)
+            if self.was_interrupted():
+                return
+            yield from self.take(1)
+
+    def interrupt(self) -> None:
+        """From any thread or signal handler: the poll that waits, or the next one, returns."""
+        self._interrupted.set()
+
+    def commit(self) -> None:
+        """Commit all that was returned so far; BusError if that did not work."""
+        self._must_have_group()
+        if places := self._places(self._given):
+            self._ask(lambda: self._raw.commit(offsets=places, asynchronous=False))
+
+    def committed(self) -> dict[Partition, int]:
+        """The committed offset of each partition this consumer has, where there is one."""
+        return self._committed(self._received)
+
+    def assignment(self) -> list[Partition]:
+        """The partitions this consumer reads now."""
+        return sorted(self._received)
+
+    def seek(self, topic: str, partition: int, to: Start) -> None:
+        """Go on from there; BusError if the partition is not among those this consumer reads."""
+        place = self._owned(topic, partition)
+        offset = self._offsets_of(_checked_start(to), [place])[place]
+        self._drop([place])
+        for each in (self._given, self._last, self._done):
+            each.pop(place, None)
+        self._received[place] = offset
+        self._go_to(place)
+
+    def _go_to(self, place: Partition) -> None:
+        """Let librdkafka fetch from where it has to go on."""
+        from confluent_kafka import KafkaException
+
+        (wanted,) = self._places({place: self._received[place]})
+        try:
+            self._raw.seek(wanted)
+        except KafkaException as error:
+            if error.args[0].code() != error.args[0]._STATE:
+                raise self._complaints.failure(error.args[0], self.timeout_s) from None
+            # Not fetched yet, or no longer since its offset was gone: it is given anew.
+            if self._is_incremental:
+                self._raw.incremental_unassign([wanted])
+                self._raw.incremental_assign([wanted])
+            else:
+                self._raw.assign(self._places(self._received))
+
+    def position(self, topic: str, partition: int) -> int | None:
+        """The offset of the next message of a partition; None before anything is known."""
+        place = self._owned(topic, partition)
+        for message in self._buffer:
+            if (message.topic, message.partition) == place:
+                return message.offset
+        return after if (after := self._received[place]) >= 0 else None
+
+    def lag(self) -> dict[Partition, int]:
+        """How many offsets each partition has that this consumer has not returned yet."""
+        behind = dict[Partition, int]()
+        for place in sorted(self._received):
+            (asked,) = self._places({place: 0})
+            oldest, end = self._ask(
+                lambda asked=asked: self._raw.get_watermark_offsets(  # type: ignore[misc]
+                    asked, self.timeout_s
+                )
+            )
+            at = self.position(*place)
+            behind[place] = max(end - max(oldest if at is None else at, oldest), 0)
+        return behind
+
+    def close(self) -> None:
+        """Leave the group; what is done is committed. Does nothing the second time."""
+        if not self._is_closed:
+            self._is_closed = True
+            self._store_done()
+            self._raw.close()
+
+    def __enter__(self) -> Self:
+        return self
+
+    def __exit__(
+        self,
+        kind: type[BaseException] | None,
+        error: BaseException | None,
+        traceback: TracebackType | None,
+    ) -> None:
+        self.close()
+
+    # For `poll` and its twin: messages arrive in the buffer first.
+
+    def fill(
+        self,
+        timeout_s: float | None,
+        max_messages: int = MAX_MESSAGES,
+        is_stopped: Callable[[], bool] = bool,
+    ) -> None:
+        """Get messages unless some wait; what was taken before is done."""
+        if self._is_closed:
+            raise RuntimeError("the consumer is closed")
+        if max_messages < 1:
+            raise ValueError(f"max_messages is {max_messages}; one is the least")
+        if self._last:
+            self._done |= self._last
+            self._last.clear()
+        if self._buffer or self._pending:
+            if time.monotonic() >= self._stored_at + _STORE_S:
+                self._store_done()
+            return
+        self._store_done()
+        try:
+            if not self._has_begun:
+                self._begin()
+            self._wait(timeout_s, is_stopped)
+        except BaseException:
+            # Ctrl-C, say, in the midst: what librdkafka has handed out and we have not is gone.
+            self._rewind()
+            raise
+
+    def _wait(self, timeout_s: float | None, is_stopped: Callable[[], bool]) -> None:
+        deadline = None if timeout_s is None else time.monotonic() + timeout_s
+        while not self._interrupted.is_set() and not is_stopped():
+            left = _SLICE_S if deadline is None else deadline - time.monotonic()
+            # poll returns as soon as one comes; consume, when it has as many as asked for.
+            if (first := self._raw.poll(max(min(left, _SLICE_S), 0))) is not None:
+                self._receive([first])
+                self._receive(self._raw.consume(MAX_MESSAGES - 1, 0))
+            elif (refused := self._complaints.take_refusal()) is not None:
+                raise refused
+            if self._buffer or self._pending or left <= 0:
+                return
+
+    def _rewind(self) -> None:
+        from confluent_kafka import KafkaException
+
+        for place in self._places(self._received):
+            with contextlib.suppress(KafkaException):  # it begins there anyway
+                self._raw.seek(place)
+
+    def was_interrupted(self) -> bool:
+        """Whether somebody called `interrupt`; they are heard by this."""
+        was_set = self._interrupted.is_set()
+        self._interrupted.clear()
+        return was_set
+
+    def take(self, max_messages: int) -> list[Message]:
+        """Up to so many messages of the buffer; raises what came instead."""
+        if not self._buffer:
+            if (error := self._pending) is not None:
+                self._pending = None
+                raise error
+            return []
+        count = min(max_messages, len(self._buffer))
+        taken = [self._buffer.popleft() for _ in range(count)]
+        for message in taken:
+            place = message.topic, message.partition
+            self._given[place] = self._last[place] = message.offset + 1
+        return taken
+
+    def _store_done(self) -> None:
+        """Let librdkafka commit what is done."""
+        from confluent_kafka import KafkaException
+
+        if self.group is not None:
+            for place in self._places(self._done):
+                # A partition that went between two polls is its new owner's.
+                with contextlib.suppress(KafkaException):
+                    self._raw.store_offsets(offsets=[place])
+        self._done.clear()
+        self._stored_at = time.monotonic()
+
+    def _receive(self, records: list[Any]) -> None:
+        add = self._buffer.append
+        for record in records:
+            if (error := record.error()) is not None:
+                self._on_event(record, error)
+                continue
+            topic, partition, offset = record.topic(), record.partition(), record.offset()
+            headers = record.headers()
+            add(
+                Message(
+                    topic,
+                    partition,
+                    offset,
+                    record.timestamp()[1],
+                    record.key(),
+                    record.value(),
+                    tuple(headers) if headers else (),
+                )
+            )
+            self._received[topic, partition] = offset + 1
+
+    def _on_event(self, record: Any, error: "KafkaError") -> None:
+        topic, partition = record.topic(), record.partition()
+        if error.code() == error._PARTITION_EOF:
+            return
+        if error.code() == error._MAX_POLL_EXCEEDED:
+            self._pending = BusError(
+                error,
+                f"{error.str()}; the group went on without this consumer, and what was returned "
+                "last may be read by another: poll more often, or raise max.poll.interval.ms",
+                is_passing=True,
+            )
+        elif error.code() == error._AUTO_OFFSET_RESET:
+            self._pending = BusError(
+                error,
+                f"partition {partition} of {topic} has no offset {record.offset()} any more, or "
+                "not yet (retention, or a topic made again under its name); seek to where to go "
+                "on, or give the property auto.offset.reset=earliest or latest",
+                is_passing=False,
+            )
+        elif is_unknown(error):
+            self._pending = BusError(error, f"there is no topic {topic}", is_passing=True)
+        elif error.fatal() or not (is_passing(error) or error.retriable()):
+            self._pending = self._complaints.failure(error, None)
+
+    # Partitions
+
+    def _begin(self) -> None:
+        from confluent_kafka import KafkaException
+
+        if self.group is not None:
+            try:
+                self._raw.subscribe(
+                    self.topics,
+                    on_assign=self._on_assign,
+                    on_revoke=self._on_revoke,
+                    on_lost=self._on_revoke,
+                )
+            except KafkaException as error:
+                raise self._complaints.failure(error.args[0], None) from None
+        else:
+            places = [
+                (topic, number) for topic in self.topics for number in self._numbers_of(topic)
+            ]
+            starts = self._offsets_of(self._start, places)
+            self._raw.assign(self._places(starts))
+            self._received = starts
+        self._has_begun = True
+
+    def _numbers_of(self, topic: str) -> list[int]:
+        from confluent_kafka import KafkaException
+
+        def ask() -> list[int]:
+            found = self._raw.list_topics(topic, timeout=self.timeout_s).topics[topic]
+            if found.error is not None:
+                raise KafkaException(found.error)
+            return sorted(found.partitions)
+
+        try:
+            return self._ask(ask)
+        except BusError as error:
+            if error.reason is not None and is_unknown(error.reason):
+                raise BusError(
+                    error.reason, f"there is no topic {topic}", is_passing=False
+                ) from None
+            raise
+
+    def _on_assign(self, _raw: object, came: "list[TopicPartition]") -> None:
+        places = [(each.topic, each.partition) for each in came]
+        starts = dict.fromkeys(places, _STORED)
+        try:
+            committed = self._committed(places)
+            new = [place for place in places if place not in committed]
+            starts = committed | self._offsets_of(self._start, new)
+        except BusError as error:
+            self._pending = error  # raised from here, it would cost what is being received
+        if self._is_incremental:
+            self._raw.incremental_assign(self._places(starts))
+        else:
+            self._raw.assign(self._places(starts))
+        self._received |= starts
+
+    def _on_revoke(self, _raw: object, went: "list[TopicPartition]") -> None:
+        """They go, and with them what was not returned yet; librdkafka commits what is done."""
+        places = [(each.topic, each.partition) for each in went]
+        self._drop(places)
+        for place in places:
+            for each in (self._received, self._given, self._last, self._done):
+                each.pop(place, None)
+        if self._is_incremental:
+            self._raw.incremental_unassign(went)
+        else:
+            self._raw.unassign()
+
+    def _drop(self, places: Iterable[Partition]) -> None:
+        gone = {*places}
+        kept = [each for each in self._buffer if (each.topic, each.partition) not in gone]
+        self._buffer.clear()
+        self._buffer.extend(kept)
+
+    def _owned(self, topic: str, partition: int) -> Partition:
+        if (topic, partition) not in self._received:
+            mine = ", ".join(f"{name}:{number}" for name, number in sorted(self._received))
+            raise BusError(
+                None,
+                f"partition {partition} of {topic} is not read by this consumer now"
+                f" (it has {mine or 'none before its first poll'})",
+                is_passing=False,
+            )
+        return topic, partition
+
+    def _committed(self, places: Iterable[Partition]) -> dict[Partition, int]:
+        self._must_have_group()
+        if not (asked := self._places(dict.fromkeys(places, 0))):
+            return {}
+
+        def ask() -> "list[TopicPartition]":
+            found: list[TopicPartition] = self._raw.committed(asked, timeout=self.timeout_s)
+            _raise_first_error(found)
+            return found
+
+        return {
+            (each.topic, each.partition): each.offset for each in self._ask(ask) if each.offset >= 0
+        }
+
+    def _offsets_of(self, start: Position, places: Iterable[Partition]) -> dict[Partition, int]:
+        """Where a position is; for the oldest librdkafka's own word, which it resolves itself."""
+        wanted = list(places)
+        if start.kind is Kind.OLDEST:
+            return dict.fromkeys(wanted, _BEGINNING)
+        if start.kind is Kind.OFFSET:
+            return dict.fromkeys(wanted, start.value)
+        if not wanted:
+            return {}
+        # The end is the one now, not the one when the first fetch is answered.
+        is_end = start.kind is Kind.LATEST
+        asked = self._places(dict.fromkeys(wanted, _END if is_end else start.value))
+
+        def ask() -> "list[TopicPartition]":
+            found: list[TopicPartition] = self._raw.offsets_for_times(asked, self.timeout_s)
+            _raise_first_error(found)
+            return found
+
+        return {
+            (each.topic, each.partition): each.offset if each.offset >= 0 else _END
+            for each in self._ask(ask)
+        }
+
+    def _ask(self, question: Callable[[], _Answer]) -> _Answer:
+        """The answer to a question put to librdkafka, asked again while that may help."""
+        from confluent_kafka import KafkaException
+
+        patience = Patience(self.timeout_s)
+        while True:
+            try:
+                return question()
+            except KafkaException as error:
+                reason: KafkaError = error.args[0]
+            if not is_passing(reason) or not patience.pause():
+                raise self._complaints.failure(reason, self.timeout_s)
+
+    def _must_have_group(self) -> None:
+        if self.group is None:
+            raise RuntimeError("only a consumer with a group commits; give it group=…")
+
+    @staticmethod
+    def _places(offsets: Mapping[Partition, int]) -> "list[TopicPartition]":
+        from confluent_kafka import TopicPartition
+
+        return [TopicPartition(*place, offset) for place, offset in offsets.items()]
+
+
+def _checked_start(given: Start) -> Position:
+    position = position_of(given)
+    if position.kind is Kind.SHIFT:
+        raise ConfigError(
+            "start", str(given), "a shift counts from a committed offset; write a time ago (-1h)"
+        )
+    return position
+
+
+def _raise_first_error(found: "Iterable[TopicPartition]") -> None:
+    from confluent_kafka import KafkaException
+
+    for each in found:
+        if each.error is not None:
+            raise KafkaException(each.error)

@@ -1,0 +1,294 @@
+"""Sending messages: a queue in memory, and a Delivery for each message.
+
+librdkafka gathers batches and sends them in the background; a thread of ours hears what became of
+each.
+"""
+
+import logging
+import threading
+import time
+from collections.abc import Mapping
+from types import TracebackType
+from typing import TYPE_CHECKING, Any, Self
+
+from headrace.client.bus import Bus
+from headrace.client.complaints import Complaints
+from headrace.client.errors import BusError
+from headrace.client.making import make_client
+from headrace.client.message import Delivery, Header, Headers, Waiting
+
+if TYPE_CHECKING:
+    from confluent_kafka import KafkaError
+
+# Every message is written once and in order, and acknowledged by all who keep it; equal keys go to
+# the same partition as with Java's client. The user's properties win.
+DEFAULTS: Mapping[str, object] = {
+    "enable.idempotence": True,
+    "partitioner": "murmur2_random",
+    "client.id": "headrace",
+    # Java's `delivery.timeout.ms`: after two minutes without an acknowledgement it has failed.
+    "message.timeout.ms": 120_000,
+}
+_POLL_S = 0.1  # how soon the thread notices that it is to end
+_FLUSH_S = 0.05
+_PAUSE_S = 0.001  # before the queue is asked again whether it has room
+_LONGEST_PAUSE_S = 0.05
+_MAX_UNSEEN = 1000  # failed deliveries kept for `flush` to tell of; more are counted
+_logger = logging.getLogger(__name__)
+
+
+class Producer:
+    """Sends messages to a bus. For any number of threads.
+
+        with Producer(bus) as producer:
+            producer.send("orders", b"...", key="eu-1")
+
+    Leaving the block waits for every acknowledgement, and raises BusError if a message was not
+    delivered and nobody has looked at its Delivery.
+    """
+
+    def __init__(
+        self, bus: Bus | None = None, *, config: Mapping[str, object] | None = None
+    ) -> None:
+        """`config` is for librdkafka; the bus's own properties win over it."""
+        from confluent_kafka import Producer as Raw
+
+        self.bus = bus or Bus()
+        self._complaints = Complaints(self.bus)
+        self._waiting = Waiting()
+        self._outstanding = set[Delivery]()
+        self._failed = list[Delivery]()
+        self._failed_count = 0
+        self._is_closed = False
+        more = {**DEFAULTS, **(config or {}), "error_cb": self._complaints.on_error}
+        self._raw: Any = make_client(self.bus, Raw, more)
+        self._thread = threading.Thread(target=self._serve, name="headrace-deliveries", daemon=True)
+        self._thread.start()
+
+    def send(
+        self,
+        topic: str,
+        value: str | bytes | None = None,
+        key: str | bytes | None = None,
+        *,
+        headers: Headers | None = None,
+        partition: int | None = None,
+        timestamp_ms: int | None = None,
+        timeout_s: float | None = None,
+    ) -> Delivery:
+        """Queue a message; its Delivery tells what became of it. Text is sent as UTF-8.
+
+        Waits while the queue is full, at most `timeout_s`; BusError if it is full even then.
+        """
+        message = librdkafka_arguments(topic, value, key, headers, partition, timestamp_ms)
+        if (delivery := self.offer(topic, message)) is not None:
+            return delivery
+        deadline = None if timeout_s is None else time.monotonic() + timeout_s
+        while (delivery := self.offer(topic, message)) is None:
+            left = _LONGEST_PAUSE_S if deadline is None else deadline - time.monotonic()
+            if left <= 0:
+                raise self.full(timeout_s)
+            count = len(self._outstanding)
+            self._waiting.until(
+                lambda count=count: len(self._outstanding) < count,  # type: ignore[misc]
+                min(left, _LONGEST_PAUSE_S),
+            )
+        return delivery
+
+    def offer(self, topic: str, message: Mapping[str, object]) -> Delivery | None:
+        """Queue a message unless the queue is full: None then. For `send` and its twin."""
+        from confluent_kafka import KafkaException
+
+        if self._is_closed:
+            raise RuntimeError("the producer is closed")
+        delivery = Delivery(topic, self._waiting)
+
+        def on_delivery(error: "KafkaError | None", sent: Any) -> None:
+            self._on_delivery(delivery, error, sent)
+
+        self._outstanding.add(delivery)
+        try:
+            self._raw.produce(topic, on_delivery=on_delivery, **message)
+        except BufferError:
+            self._outstanding.discard(delivery)
+            return None
+        except KafkaException as error:  # too large, say; told as what a broker refuses is
+            self._finish(delivery, self._failure(error.args[0]))
+        except BaseException:
+            self._outstanding.discard(delivery)
+            raise
+        return delivery
+
+    def full(self, timeout_s: float | None) -> BusError:
+        """The error for a queue that stays full."""
+        return BusError(
+            None,
+            f"the queue of {len(self._outstanding):,} messages is full, and {self.bus.bootstrap} "
+            f"took none of them within {timeout_s:g} s; send slower, or give the property "
+            "queue.buffering.max.messages or queue.buffering.max.kbytes more",
+            is_passing=True,
+        )
+
+    def flush(self, timeout_s: float | None = None) -> None:
+        """Wait until all that was sent before is done.
+
+        BusError if one failed whose Delivery nobody has looked at; TimeoutError if some are still
+        on their way: they go on.
+        """
+        deadline = None if timeout_s is None else time.monotonic() + timeout_s
+        for delivery in list(self._outstanding):
+            while not delivery.is_done:
+                if deadline is not None and time.monotonic() >= deadline:
+                    left = sum(not each.is_done for each in list(self._outstanding))
+                    raise TimeoutError(
+                        f"{left:,} messages were not acknowledged within {timeout_s:g} s"
+                    )
+                self._raw.flush(_FLUSH_S)  # does not wait for `linger.ms`
+        self._tell_of_failures()
+
+    def close(self, timeout_s: float | None = None) -> None:
+        """`flush`, then end; what is still on its way when the time is over is given up, and told.
+
+        Does nothing the second time.
+        """
+        if self._is_closed:
+            return
+        self._is_closed = True
+        try:
+            self.flush(timeout_s)
+        except TimeoutError as error:
+            raise BusError(None, f"{error}, and were given up", is_passing=True) from None
+        finally:
+            self._end()
+
+    def abandon(self) -> None:
+        """End at once; what is on its way is given up, and its Delivery says so."""
+        self._is_closed = True
+        self._end()
+
+    @property
+    def waiting(self) -> int:
+        """How many messages are queued or on their way."""
+        return len(self._outstanding)
+
+    def __enter__(self) -> Self:
+        return self
+
+    def __exit__(
+        self,
+        kind: type[BaseException] | None,
+        error: BaseException | None,
+        traceback: TracebackType | None,
+    ) -> None:
+        if error is None:
+            self.close()
+        elif isinstance(error, Exception):
+            try:  # what was sent before is sent; the error on its way out is the one to tell
+                self.close()
+            except BusError as failure:
+                _logger.warning("%s", failure)
+        else:
+            self.abandon()
+
+    def _end(self) -> None:
+        if self._outstanding:
+            self._raw.purge()
+            self._raw.flush(1.0)
+        if threading.current_thread() is not self._thread:
+            self._thread.join()
+
+    def _serve(self) -> None:
+        while not self._is_closed or self._outstanding:
+            try:
+                self._raw.poll(_POLL_S)
+            except Exception:
+                _logger.exception("librdkafka's report was not understood")
+
+    def _on_delivery(self, delivery: Delivery, error: "KafkaError | None", sent: Any) -> None:
+        if error is not None:
+            self._finish(delivery, self._failure(error))
+            return
+        offset = sent.offset()
+        delivery.finish(
+            None,
+            sent.partition(),
+            offset if offset is not None and offset >= 0 else None,
+            sent.timestamp()[1],
+        )
+        self._outstanding.discard(delivery)
+
+    def _finish(self, delivery: Delivery, failure: BusError) -> None:
+        delivery.finish(failure)
+        self._failed_count += 1
+        if len(self._failed) < _MAX_UNSEEN:
+            self._failed.append(delivery)
+        self._outstanding.discard(delivery)
+
+    def _failure(self, error: "KafkaError") -> BusError:
+        if error.code() in (error._PURGE_QUEUE, error._PURGE_INFLIGHT):
+            return BusError(error, "given up before it was acknowledged", is_passing=False)
+        if error.fatal() or error.code() == error._FATAL:
+            reason = self._complaints.fatal or error.str()
+            return BusError(
+                error,
+                f"this producer cannot go on: {reason}; make a new one",
+                is_passing=False,
+            )
+        return self._complaints.failure(error, None)
+
+    def _tell_of_failures(self) -> None:
+        failed, self._failed = self._failed, []
+        count, self._failed_count = self._failed_count, 0
+        unseen = [each for each in failed if each.is_failure_unseen]
+        count -= len(failed) - len(unseen)
+        if not unseen:
+            return
+        first = unseen[0]
+        error = first.error
+        assert error is not None
+        many = "a message" if count == 1 else f"{count:,} messages"
+        raise BusError(
+            error.reason,
+            f"{many} could not be delivered; the first, to topic {first.topic}: {error}",
+            is_passing=error.is_passing,
+        )
+
+
+def librdkafka_arguments(
+    topic: str,
+    value: str | bytes | None,
+    key: str | bytes | None,
+    headers: Headers | None,
+    partition: int | None,
+    timestamp_ms: int | None,
+) -> dict[str, object]:
+    """What librdkafka takes; TypeError or ValueError names what it cannot."""
+    if not isinstance(topic, str) or not topic:
+        raise ValueError(f"a topic is a name, not {topic!r}")
+    message: dict[str, object] = {"value": _bytes("value", value), "key": _bytes("key", key)}
+    if headers is not None:
+        message["headers"] = _headers(headers)
+    if partition is not None:
+        if partition < 0:
+            raise ValueError(f"partition {partition} is not there; leave it out for any")
+        message["partition"] = partition
+    if timestamp_ms is not None:
+        if timestamp_ms <= 0:  # librdkafka takes 0 for now
+            raise ValueError(f"timestamp_ms {timestamp_ms} is not after 1970 began")
+        message["timestamp"] = timestamp_ms
+    return message
+
+
+def _bytes(what: str, given: object) -> bytes | None:
+    if given is None or isinstance(given, bytes):
+        return given
+    if isinstance(given, str):
+        return given.encode("utf-8")
+    if isinstance(given, bytearray | memoryview):
+        return bytes(given)
+    raise TypeError(f"{what} is {type(given).__name__}; text and bytes are sent, or None")
+
+
+def _headers(given: Headers) -> list[Header]:
+    pairs = given.items() if isinstance(given, Mapping) else given
+    return [(name, _bytes(f"header {name}", value)) for name, value in pairs]
