@@ -24,7 +24,7 @@ from headrace.cli.output import (
     print_table,
 )
 from headrace.cli.pipeline_words import StateDir, in_our_words, pipeline_names, state_dir_or_default
-from headrace.errors import PipelineDefinitionError
+from headrace.pipelines.errors import PipelineDefinitionError
 
 if TYPE_CHECKING:
     from headrace.pipelines.definition_module import PipelineModule

@@ -26,11 +26,11 @@ from headrace.cli.output import (
 from headrace.cli.positions import OLDEST, Position, parse_position
 from headrace.cli.read_range import find_partitions
 from headrace.client.positions import MAX_TIME_MS
-from headrace.errors import SourceError
 from headrace.pipelines.dead_letters.letter import DeadLetter, Source
 from headrace.pipelines.dead_letters.reading import each_once, read_letters
 from headrace.pipelines.dead_letters.resubmission import PRODUCER_CONFIG, Plan, Resubmission
 from headrace.pipelines.dead_letters.sent import Sent, TooManyRangesError
+from headrace.pipelines.errors import SourceError
 
 EPILOG = "Example: headrace pipeline dead-letters table --summary"
 

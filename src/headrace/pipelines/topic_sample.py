@@ -10,7 +10,7 @@ from dataclasses import dataclass
 from typing import Any
 
 from headrace.client.bus import Bus
-from headrace.errors import SourceError
+from headrace.pipelines.errors import SourceError
 from headrace.pipelines.topic_positions import Partition
 
 # Enough to see the fields that are not in every record; a partition has at least a few.

@@ -3,8 +3,8 @@
 from collections.abc import Iterable, Iterator, Mapping
 from typing import TYPE_CHECKING, Any
 
-from headrace.errors import SourceError
 from headrace.pipelines.dead_letters.letter import DeadLetter, Source, read_letter
+from headrace.pipelines.errors import SourceError
 
 if TYPE_CHECKING:
     from confluent_kafka import Consumer

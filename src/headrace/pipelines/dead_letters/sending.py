@@ -13,7 +13,6 @@ from headrace.client.admin import Admin
 from headrace.client.bus import Bus
 from headrace.client.error_table import is_passing, is_too_large
 from headrace.client.errors import BusError
-from headrace.errors import SinkError
 from headrace.pipelines.dead_letters.fitting import Draft, LetterTooLargeError, fit
 from headrace.pipelines.dead_letters.letter import (
     CLUSTER_ID,
@@ -26,6 +25,7 @@ from headrace.pipelines.dead_letters.letter import (
     TOPIC_ID,
 )
 from headrace.pipelines.definition import ERROR_COLUMN, Decoder
+from headrace.pipelines.errors import SinkError
 
 if TYPE_CHECKING:
     import pyarrow

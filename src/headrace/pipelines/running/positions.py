@@ -16,7 +16,7 @@ from typing import Any
 
 from headrace.client.bus import Bus
 from headrace.client.error_table import is_silence
-from headrace.errors import SourceError
+from headrace.pipelines.errors import SourceError
 from headrace.pipelines.running.java_bus import GroupFacts
 
 MARK = "headrace pipeline"  # the metadata of our commits
