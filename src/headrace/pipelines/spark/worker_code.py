@@ -13,7 +13,7 @@ from pathlib import Path
 import headrace
 from headrace.java.jars import cache_directory
 
-_PARTS = ("__init__.py", "config.py", "model.py", "metrics.py", "properties.py")
+_PARTS = ("__init__.py", "config.py", "model.py", "metrics.py", "patience.py", "properties.py")
 _FOLDERS = ("client", "errors", "java", "pipelines")
 # Entries get one date, so that the same code makes the same bytes. Zip knows no earlier one.
 _DATE = (1980, 1, 1, 0, 0, 0)
