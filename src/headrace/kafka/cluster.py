@@ -13,11 +13,11 @@ from concurrent.futures import ThreadPoolExecutor
 from pathlib import Path
 from typing import NamedTuple
 
-from headrace.errors import ClusterError, NodeError
 from headrace.file_lock import FileLock, LockedError
 from headrace.java.installation import find_java
 from headrace.kafka import layout as layouts
 from headrace.kafka.cluster_node import PAUSED, POLL_S, STOPPED, Node
+from headrace.kafka.errors import ClusterError, NodeError
 from headrace.kafka.jars import KAFKA_VERSION, find_version, kafka_jars
 from headrace.kafka.jvm import SMALL_JVM
 from headrace.kafka.layout import BROKER, CONTROLLER, HOST, Layout

@@ -15,9 +15,9 @@ from pathlib import Path
 
 import psutil
 
-from headrace.errors import NodeError
 from headrace.file_lock import FileLock
 from headrace.kafka import process
+from headrace.kafka.errors import NodeError
 from headrace.kafka.formatting import format_like, format_storage, is_formatted
 from headrace.kafka.jvm import (
     ARCHIVE_SUFFIX,

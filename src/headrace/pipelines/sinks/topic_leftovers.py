@@ -12,7 +12,7 @@ from typing import Any
 from headrace.client.bus import ISOLATION_LEVEL, READ_UNCOMMITTED, Bus
 from headrace.client.error_table import is_end_of_partition
 from headrace.client.librdkafka import error_of, make_consumer, places
-from headrace.errors import SinkError
+from headrace.pipelines.errors import SinkError
 from headrace.pipelines.sinks.topic_marks import Mark, Marks, Source, read_mark
 from headrace.pipelines.spans import Batch, Range
 from headrace.pipelines.topic_positions import BusSilentError, Partition
