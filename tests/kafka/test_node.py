@@ -1,7 +1,7 @@
 import pytest
 
 from headrace.client.cluster_questions import is_serving
-from headrace.errors import NodeError
+from headrace.kafka.errors import NodeError
 from headrace.kafka.jvm import archive_path
 from headrace.kafka.node import KafkaNode
 from headrace.kafka.tools import (

@@ -3,7 +3,7 @@
 import pytest
 
 from headrace.client.addresses import parse_addresses
-from headrace.errors import ClusterError
+from headrace.kafka.errors import ClusterError
 from headrace.kafka.readiness import await_ready
 from headrace.testing import running_broker
 

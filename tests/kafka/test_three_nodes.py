@@ -6,9 +6,9 @@ from collections.abc import Iterator
 import pytest
 
 from headrace.client.cluster_questions import Replica, quorum
-from headrace.errors import NodeError
 from headrace.kafka.cluster import Cluster, running_cluster
 from headrace.kafka.cluster_node import Node
+from headrace.kafka.errors import NodeError
 
 pytestmark = [pytest.mark.java, pytest.mark.slow, pytest.mark.timeout(1800)]
 

@@ -12,7 +12,7 @@ from headrace.client.cluster_questions import ClusterMetadata, cluster_metadata,
 from headrace.client.errors import BusError
 from headrace.client.librdkafka import Partition
 from headrace.client.wire import WireConnection
-from headrace.errors import ClusterError
+from headrace.kafka.errors import ClusterError
 
 _ASK_TIMEOUT_S = 5.0
 _PAUSE_S = 0.1
