@@ -93,13 +93,13 @@ class Admin:
         """`config` is for librdkafka; the user's properties win over it."""
         self.bus = bus
         self.timeout_s = timeout_s
-        self._config = dict(config or {})
+        self.config = dict(config or {})
         self._complaints = Complaints(bus)
         self._raw: Any = None
 
     def with_timeout(self, timeout_s: float) -> "Admin":
         """The same, by a connection of its own and with other patience."""
-        return Admin(self.bus, timeout_s=timeout_s, config=self._config)
+        return Admin(self.bus, timeout_s=timeout_s, config=self.config)
 
     # Topics
 
@@ -349,7 +349,7 @@ class Admin:
         """The AdminClient, for what is not here; somebody listens where it connects to."""
         if self._raw is None:
             self.reach()
-            config = {**self._config, "error_cb": self.on_error}
+            config = {**self.config, "error_cb": self.on_error}
             self._raw = make_client(self.bus, _types().AdminClient, config)
         return self._raw
 
