@@ -2,17 +2,14 @@
 
 import re
 from collections.abc import Iterable
-from itertools import chain
 
 from rich.table import Table
 from rich.text import Text
 
-from headrace.client.admin import Admin
 from headrace.client.bus import Bus
-from headrace.client.ranges import read_ranges
 from headrace.pipelines.dead_letters import DeadLetter
-from headrace.pipelines.dead_letters.letter import read_letter
-from headrace.pipelines.dead_letters.reading import each_once
+from headrace.pipelines.dead_letters.reading import each_once, read_letters
+from headrace.pipelines.topic_positions import TopicPositions
 
 _TIMEOUT_SECONDS = 30.0
 _EXAMPLE_CHARACTERS = 60
@@ -23,12 +20,11 @@ _PARTICULARS = re.compile(r"'[^']*'|\"[^\"]*\"|\d+")
 def all_letters(bootstrap: str, topic: str) -> list[DeadLetter]:
     """Every dead letter there is now, each once."""
     bus = Bus(bootstrap)
-    admin = Admin(bus)
-    partitions = [(topic, number) for number in admin.metadata().topics[topic].partitions]
-    starts, ends = admin.oldest_offsets(partitions), admin.end_offsets(partitions)
-    ranges = {each: (starts[each], ends[each]) for each in partitions}
-    messages = chain.from_iterable(read_ranges(bus, ranges, timeout_s=_TIMEOUT_SECONDS))
-    return list(each_once(filter(None, map(read_letter, messages))))
+    positions = TopicPositions(bus)
+    partitions = positions.partitions([topic])
+    starts, ends = positions.oldest(partitions), positions.ends(partitions)
+    bounds = {each[1]: (starts[each], ends[each]) for each in partitions}
+    return list(each_once(read_letters(bus, topic, bounds, _TIMEOUT_SECONDS)))
 
 
 def by_reason(letters: Iterable[DeadLetter]) -> dict[str, list[DeadLetter]]:

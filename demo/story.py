@@ -33,7 +33,7 @@ from demo.watch import Watcher
 from headrace.client.admin import Admin
 from headrace.client.bus import Bus
 from headrace.errors import HeadraceError
-from headrace.errors.installing import how_to_install
+from headrace.installing import how_to_install
 from headrace.patience import Patience
 from headrace.testing import BrokerProcess, broker_process
 

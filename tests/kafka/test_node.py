@@ -1,6 +1,6 @@
 import pytest
 
-from headrace.errors import NodeError
+from headrace.kafka.errors import NodeError
 from headrace.kafka.jvm import archive_path
 from headrace.kafka.node import KafkaNode
 from headrace.kafka.probe import answers_metadata

@@ -5,9 +5,9 @@ from collections.abc import Iterator
 
 import pytest
 
-from headrace.errors import NodeError
 from headrace.kafka.cluster import Cluster, running_cluster
 from headrace.kafka.cluster_node import Node
+from headrace.kafka.errors import NodeError
 from headrace.kafka.quorum import active_controller, quorum
 from headrace.kafka.replicas import Replica, replicas
 

@@ -7,7 +7,8 @@ from collections.abc import Iterator
 import pytest
 
 from headrace.client.addresses import parse_addresses
-from headrace.errors import ClusterError, EngineError
+from headrace.errors import EngineError
+from headrace.kafka.errors import ClusterError
 from headrace.kafka.readiness import await_ready
 from headrace.kafka.replicas import cluster_metadata, replicas
 from headrace.kafka.wire import WireConnection, ask_any

@@ -8,7 +8,7 @@ import socket
 from struct import Struct, error
 from typing import BinaryIO
 
-from headrace.errors import WireError
+from headrace.protocol.errors import WireError
 from headrace.protocol.headers import REQUEST_START
 from headrace.protocol.primitives import (
     INT32,

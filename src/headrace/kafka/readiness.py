@@ -8,7 +8,7 @@ import time
 from collections.abc import Callable, Collection
 
 from headrace.client.addresses import Address
-from headrace.errors import ClusterError
+from headrace.kafka.errors import ClusterError
 from headrace.kafka.replicas import ClusterMetadata, Partition, ask_ends, cluster_metadata
 from headrace.kafka.wire import WireConnection
 

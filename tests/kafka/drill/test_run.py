@@ -9,12 +9,12 @@ from pathlib import Path
 
 import pytest
 
-from headrace.errors import ClusterError, DrillError
 from headrace.kafka import layout as layouts
 from headrace.kafka.cluster import Cluster, running_cluster
 from headrace.kafka.drill.plan import Plan, Scenario
 from headrace.kafka.drill.run import check_cluster, run_drill
 from headrace.kafka.drill.timeline import Event, Kind
+from headrace.kafka.errors import ClusterError, DrillError
 
 TUNED = {
     "broker.session.timeout.ms": "2000",

@@ -12,9 +12,9 @@ import pytest
 from confluent_kafka import Producer
 
 from headrace.client.bus import Bus
-from headrace.errors import SourceError
 from headrace.kafka.node import HOST, KafkaNode
 from headrace.kafka.process import free_ports
+from headrace.pipelines.errors import SourceError
 from headrace.pipelines.spark.faults import sentence_of
 from headrace.pipelines.spark.session import log_file_of
 

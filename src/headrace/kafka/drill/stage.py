@@ -9,7 +9,6 @@ from collections.abc import Callable
 from typing import NamedTuple
 
 from headrace.client.addresses import Address
-from headrace.errors import DrillError
 from headrace.kafka.cluster import Cluster
 from headrace.kafka.drill import placement
 from headrace.kafka.drill.acks import longest_wait
@@ -20,6 +19,7 @@ from headrace.kafka.drill.machine import CALM_WAIT_S
 from headrace.kafka.drill.observer import Observer, what_is_missing
 from headrace.kafka.drill.plan import Plan
 from headrace.kafka.drill.timeline import Kind, Timeline
+from headrace.kafka.errors import DrillError
 from headrace.kafka.layout import BROKER, HOST
 from headrace.kafka.node import RUNNING, Node
 
