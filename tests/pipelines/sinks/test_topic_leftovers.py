@@ -120,13 +120,11 @@ class _Record:
 
 
 class _End(_Record):
-    _PARTITION_EOF = -191
-
     def __init__(self) -> None:
         super().__init__(0)
 
     def error(self) -> Any:
         return self
 
-    def code(self) -> int:
-        return self._PARTITION_EOF
+    def name(self) -> str:
+        return "_PARTITION_EOF"
