@@ -11,7 +11,7 @@ import threading
 import time
 import uuid
 from collections.abc import Callable, Iterator
-from dataclasses import dataclass
+from dataclasses import dataclass, replace
 from pathlib import Path
 from typing import TYPE_CHECKING, Any
 
@@ -43,7 +43,7 @@ _POLL_S = 0.1
 
 @dataclass(frozen=True, slots=True)
 class RunReport:
-    """How a run ended: FINISHED or STOPPED of `run_state`."""
+    """How a run ended, FINISHED or STOPPED of `run_state`, and its figures."""
 
     state: str
     progress: Progress
@@ -56,18 +56,26 @@ class RunReport:
 
 def run_pipeline(
     pipeline: Pipeline,
-    bus: Bus,
-    settings: RunSettings,
+    bus: Bus | None = None,
+    settings: RunSettings | None = None,
     *,
     view: View | None = None,
-    is_stop_asked: Callable[[], bool] = lambda: False,
+    is_stop_asked: Callable[[], bool] = bool,
     spark: "SparkSession | None" = None,
 ) -> RunReport:
     """Run a pipeline until it is done, or until `is_stop_asked`, after the batch in hand.
 
-    Raises HeadraceError, one sentence, if it cannot be started or gone on with. A session that
-    is given is used and left open.
+        archive = load_pipeline("archive", source="orders", sinks=["parquet:lake"])
+        report = run_pipeline(archive, bus, RunSettings(trigger=Trigger("available-now")))
+        print(report.progress.rows)
+
+    It goes on where the run of the same name ended. Raises HeadraceError, one sentence, if it
+    cannot be started or gone on with. A session that is given is used and left open; `view` is
+    shown figures and sentences.
     """
+    bus, settings = bus or Bus(), settings or RunSettings()
+    if not settings.name:
+        settings = replace(settings, name=pipeline.name)
     with contextlib.ExitStack() as stack:
         runner = _Runner(pipeline, bus, settings, view or View(), is_stop_asked, stack, spark)
         return runner.run()
