@@ -19,7 +19,7 @@ from headrace.client.error_table import Kind
 from headrace.client.errors import BusError, PropertyError
 from headrace.client.librdkafka import bus_errors, error_of, make_consumer, places
 from headrace.errors import SourceError
-from headrace.pipelines.running.java_bus import GroupFacts
+from headrace.pipelines.running.java_bus import GroupUsage
 
 MARK = "headrace pipeline"  # the metadata of our commits
 _FINISH_TIMEOUT_S = 10.0
@@ -40,7 +40,7 @@ class GroupPositions:
         bus: Bus,
         group: str,
         tell: Callable[[str], None],
-        ask: Callable[[str], GroupFacts],
+        ask: Callable[[str], GroupUsage],
     ) -> None:
         self._bus = bus
         self._group = group

@@ -20,15 +20,15 @@ from headrace.model import INTERNAL_TOPICS, topic_name_fault
 from headrace.pipelines.definition import RECORD_COLUMN, OpenSink, Option, Run, Sink
 from headrace.pipelines.hadoop_files import HadoopFiles
 from headrace.pipelines.sinks.topic_attempts import with_stage_attempt
+from headrace.pipelines.sinks.topic_leftovers import Unnoted
 from headrace.pipelines.sinks.topic_marks import Marks
 from headrace.pipelines.sinks.topic_notes import (
-    Note,
     TopicEnd,
     TopicNotes,
+    TopicSinkNote,
     topic_ends,
 )
-from headrace.pipelines.sinks.topic_unnoted import Unnoted
-from headrace.pipelines.sinks.topic_writer import RESULT_SCHEMA, TopicWriter
+from headrace.pipelines.sinks.topic_writer import RESULT_SCHEMA, RecordSender
 from headrace.pipelines.spans import Batch, Written
 from headrace.pipelines.topic_positions import TopicPositions
 
@@ -139,7 +139,7 @@ class OpenTopicSink(OpenSink):
         self._notes = TopicNotes(HadoopFiles(run.spark, run.checkpoint), notes_folder(sink.topic))
         if self._notes.last is None:
             # Nothing on any topic is this app's yet.
-            self._notes.put(Note(ends=self._ends()))
+            self._notes.put(TopicSinkNote(ends=self._ends()))
 
     def written(self) -> Written:
         """What the notes beside the checkpoint say."""
@@ -158,7 +158,7 @@ class OpenTopicSink(OpenSink):
             records = with_sources_together(records)
         if is_guarded:
             records = with_stage_attempt(records)
-        writer = TopicWriter(
+        writer = RecordSender(
             self._run.bus,
             app_id=self._run.app_id,
             is_guarded=is_guarded,
@@ -207,7 +207,7 @@ class OpenTopicSink(OpenSink):
         ends: Mapping[str, TopicEnd] = self._ends()
         if self._unnoted is not None:
             ends = self._unnoted.passed(batch, ends)
-        self._notes.put(Note(note.written.after(batch), ends, note.topics | topics))
+        self._notes.put(TopicSinkNote(note.written.after(batch), ends, note.topics | topics))
 
     def _ends(self) -> dict[str, TopicEnd]:
         known = self._positions.topics()

@@ -15,7 +15,7 @@ from headrace.errors import SinkError
 from headrace.pipelines.definition import OpenSink, Run
 from headrace.pipelines.sinks.sql.address import Address
 from headrace.pipelines.sinks.sql.columns import Column, TableShape, columns_of
-from headrace.pipelines.sinks.sql.dialect import Connection, Fault, transaction
+from headrace.pipelines.sinks.sql.dialect import Connection, DatabaseFault, transaction
 from headrace.pipelines.sinks.sql.dialects import dialect_of
 from headrace.pipelines.sinks.sql.existing import check_key
 from headrace.pipelines.sinks.sql.migration import SCHEMA_TABLE, migrate, now_text
@@ -153,7 +153,7 @@ class OpenSqlTable(OpenSink):
         columns: tuple[Column, ...],
         batch: Batch,
         note: _Note,
-        fault: Fault,
+        fault: DatabaseFault,
     ) -> bool:
         """Load what was refused as a whole; False if somebody changed the note meanwhile."""
         # The table may have been altered since it was looked at: that has its own sentence.

@@ -24,7 +24,7 @@ _WORD_BITS, _WORD_BYTES = 64, 8
 
 
 @dataclass(frozen=True, slots=True)
-class Counted:
+class RowCount:
     """What a pass has seen."""
 
     rows: int
@@ -47,7 +47,7 @@ class Counted:
         return records.where(F.getbit(word, bit) == 1)
 
 
-class Census:
+class RowCounter:
     """Counts one pass over decoded rows."""
 
     def __init__(self, *, can_fail: bool) -> None:
@@ -67,7 +67,7 @@ class Census:
             figures += [F.count(F.col(ERROR_COLUMN)).alias(_BAD), F.expr(bits).alias(_BITS)]
         return decoded.observe(self._observation, *figures)
 
-    def take(self) -> Counted | None:
+    def take(self) -> RowCount | None:
         """What the pass has counted; None if there was none."""
         from py4j.protocol import Py4JJavaError
 
@@ -82,7 +82,7 @@ class Census:
             found = self._observation.get
         except Py4JJavaError:  # of a plan that was found to give no rows: done, and without figures
             return None
-        return Counted(found[_ROWS], found.get(_BAD, 0), bytes(found.get(_BITS, b"")))
+        return RowCount(found[_ROWS], found.get(_BAD, 0), bytes(found.get(_BITS, b"")))
 
 
 def _bucket(of: str) -> str:
