@@ -5,10 +5,10 @@ are, and in it nobody who is bad is missing, while of the good ones few are in. 
 reading, for the dead letters, decodes those that are in it and no others.
 """
 
-import time
 from dataclasses import dataclass
 from typing import TYPE_CHECKING, Any
 
+from headrace.patience import Patience
 from headrace.pipelines.definition import ERROR_COLUMN, RECORD_COLUMN
 
 if TYPE_CHECKING:
@@ -73,11 +73,9 @@ class RowCounter:
 
         java: Any = self._observation._jo
         future = java.future()
-        deadline = time.monotonic() + _TIMEOUT_S
-        while not future.isCompleted():
-            if time.monotonic() >= deadline:
-                return None
-            time.sleep(_PAUSE_S)
+        patience = Patience(_TIMEOUT_S, first_pause_s=_PAUSE_S, longest_pause_s=_PAUSE_S)
+        if not patience.until(future.isCompleted):
+            return None
         try:
             found = self._observation.get
         except Py4JJavaError:  # of a plan that was found to give no rows: done, and without figures

@@ -7,7 +7,6 @@ made from, and what it is. A run first looks at what lies behind the noted ends,
 what is there. Without a checkpoint, or with guard=off, a repeated batch is written again.
 """
 
-import time
 from collections.abc import Mapping
 from dataclasses import dataclass
 from typing import TYPE_CHECKING
@@ -17,6 +16,7 @@ from headrace.client.bus import READ_UNCOMMITTED
 from headrace.client.errors import BusError
 from headrace.errors import PipelineDefinitionError, SinkError
 from headrace.model import INTERNAL_TOPICS, topic_name_fault
+from headrace.patience import Patience
 from headrace.pipelines.definition import RECORD_COLUMN, OpenSink, Option, Run, Sink
 from headrace.pipelines.hadoop_files import HadoopFiles
 from headrace.pipelines.sinks.topic_attempts import with_stage_attempt
@@ -48,7 +48,6 @@ TOPIC_OPTIONS = (
     ),
 )
 _CREATE_TIMEOUT_S = 30.0
-_CREATE_PAUSE_S = 0.1
 _POSITION_COLUMN = "position"
 _ANY = "_any"  # the notes of a sink whose topics rows name
 
@@ -242,9 +241,7 @@ def create_topic(run: Run, topic: str, partitions: int) -> None:
         kind = BrokerAwayError if error.is_passing else SinkError
         raise kind(f"cannot create topic {topic}: {error}") from error
     # A cluster's nodes learn of it one after the other.
-    deadline = time.monotonic() + _CREATE_TIMEOUT_S
-    while topic not in TopicPositions(run.bus).topics() and time.monotonic() < deadline:
-        time.sleep(_CREATE_PAUSE_S)
+    Patience(_CREATE_TIMEOUT_S).until(lambda: topic in TopicPositions(run.bus).topics())
     how_many = "" if partitions < 0 else f" with {partitions} partitions"
     run.tell(f"created topic {topic}{how_many}")
 

@@ -19,7 +19,8 @@ _MAX_CAUSES = 20
 # As much of the log's end as is searched for the reason when Java itself is gone.
 _LOG_TAIL_BYTES = 64 * 1024
 
-_OURS = re.compile(r"^headrace\.errors\.(?P<name>\w+): (?P<message>.+)$", re.MULTILINE)
+# As Python ends a traceback: the module, the class, what it says.
+_OURS = re.compile(r"^headrace\.(?:\w+\.)+(?P<name>\w+): (?P<message>.+)$", re.MULTILINE)
 # These wrap another error and say nothing themselves.
 _WRAPPERS = "STREAM_FAILED|FOREACH_BATCH_USER_FUNCTION_ERROR|PYTHON_EXCEPTION|TASK_WRITE_FAILED"
 _CONDITION = re.compile(
