@@ -10,9 +10,9 @@ from typing import Any
 
 from headrace.client.bus import Bus
 from headrace.client.errors import BusError
+from headrace.client.librdkafka import Partition
 from headrace.client.ranges import read_ranges
 from headrace.errors import SourceError
-from headrace.pipelines.topic_positions import Partition
 
 # Enough to see the fields that are not in every record; a partition has at least a few.
 SAMPLE_RECORDS = 400

@@ -14,10 +14,10 @@ from datetime import UTC, datetime
 from pathlib import Path
 from typing import TYPE_CHECKING, Any
 
+from headrace.client.librdkafka import Partition
 from headrace.errors import RunError
 from headrace.pipelines.definition import Pipeline
 from headrace.pipelines.hadoop_files import HadoopFiles
-from headrace.pipelines.topic_positions import Partition
 
 if TYPE_CHECKING:
     from pyspark.sql import SparkSession

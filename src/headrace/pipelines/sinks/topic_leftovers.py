@@ -11,13 +11,13 @@ from typing import Any
 
 from headrace.client.bus import ISOLATION_LEVEL, READ_UNCOMMITTED, Bus
 from headrace.client.error_table import is_end_of_partition
-from headrace.client.librdkafka import error_of, make_consumer, places
+from headrace.client.librdkafka import Partition, error_of, make_consumer, places
 from headrace.errors import SinkError
 from headrace.pipelines.definition import Run
 from headrace.pipelines.sinks.topic_marks import Marks, RecordPlace, SourceMark, read_mark
 from headrace.pipelines.sinks.topic_notes import TopicEnd, TopicSinkNote, unknown_from
 from headrace.pipelines.spans import Batch, Range
-from headrace.pipelines.topic_positions import BusSilentError, Partition
+from headrace.pipelines.topic_positions import BusSilentError
 
 # Spark ends the worker of a task it has given up after two seconds, and Java's end ends all of
 # them at once; what they had sent is in the log by then, unless the broker itself hangs.

@@ -10,10 +10,10 @@ from collections.abc import Iterable, Mapping
 from dataclasses import dataclass, field, replace
 from typing import Any
 
+from headrace.client.librdkafka import Partition
 from headrace.errors import SinkError
 from headrace.pipelines.hadoop_files import HadoopFiles
 from headrace.pipelines.spans import NO_BATCH, Written
-from headrace.pipelines.topic_positions import Partition
 
 _NOTE, _ENDING = "note-", ".json"
 _DIGITS = 19

@@ -5,9 +5,10 @@ it are older. An upper one is not, since producers stamp records in any order; i
 where the broker stamps them, with a margin for a clock that was set back.
 """
 
+from headrace.client.librdkafka import Partition
 from headrace.pipelines.source import OffsetRanges
 from headrace.pipelines.sql_query.bounds import Alternatives, RecordBounds
-from headrace.pipelines.topic_positions import Partition, TopicPositions
+from headrace.pipelines.topic_positions import TopicPositions
 
 # Wider than what NTP corrects in one step, and than a query takes from its first plan to its last.
 UPPER_MARGIN_MS = 300_000
