@@ -2,7 +2,7 @@ import pickle
 
 import pytest
 
-from headrace.errors import PipelineDefinitionError
+from headrace.pipelines.errors import PipelineDefinitionError
 from headrace.pipelines.loops import TopicsInUse, refuse_duplicates, refuse_loops
 from headrace.pipelines.sinks.console import Console
 from headrace.pipelines.sinks.lake.sink import LakeSink

@@ -9,7 +9,7 @@ import re
 from dataclasses import dataclass
 from pathlib import Path
 
-from headrace.errors import PipelineDefinitionError
+from headrace.pipelines.errors import PipelineDefinitionError
 
 _NAME = re.compile(r"[a-z][a-z0-9_]*")
 

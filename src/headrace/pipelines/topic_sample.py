@@ -12,7 +12,7 @@ from headrace.client.bus import Bus
 from headrace.client.errors import BusError
 from headrace.client.librdkafka import Partition
 from headrace.client.ranges import read_ranges
-from headrace.errors import SourceError
+from headrace.pipelines.errors import SourceError
 
 # Enough to see the fields that are not in every record; a partition has at least a few.
 SAMPLE_RECORDS = 400

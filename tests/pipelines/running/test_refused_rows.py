@@ -10,9 +10,9 @@ import pytest
 from tests.pipelines.running.stage import PATIENCE_S, Numbers, Stage, a_pipeline, values_in
 
 from headrace.client.bus import Bus
-from headrace.errors import SinkError
 from headrace.pipelines.dead_letters.reading import read_letters
 from headrace.pipelines.definition import RECORD_SCHEMA, OpenSink, Run
+from headrace.pipelines.errors import SinkError
 from headrace.pipelines.refusal import RefusedRow, RowsRefusedError
 from headrace.pipelines.running.batch import BatchWriter
 from headrace.pipelines.sinks.sql.table import SqlTable

@@ -18,8 +18,8 @@ from tests.pipelines.running.stage import (
 )
 
 from headrace.client.bus import Bus
-from headrace.errors import PipelineError, RunError, SinkError, SourceError
 from headrace.pipelines import RunSettings, Trigger, load_pipeline, run_pipeline
+from headrace.pipelines.errors import PipelineError, RunError, SinkError, SourceError
 from headrace.pipelines.running.run_state import (
     FAILED,
     FINISHED,

@@ -9,7 +9,7 @@ from headrace.pipelines.spark.worker_code import worker_zip
 USE = """
 import sys
 sys.path.insert(0, sys.argv[1])
-import headrace.errors, headrace.pipelines.definition, headrace.client.bus
+import headrace.errors, headrace.pipelines.definition, headrace.client.bus, headrace.patience
 print(headrace.pipelines.definition.__file__)
 import importlib.util
 print(importlib.util.find_spec("headrace.broker"))

@@ -15,8 +15,8 @@ from pathlib import Path
 from typing import TYPE_CHECKING, Any
 
 from headrace.client.librdkafka import Partition
-from headrace.errors import RunError
 from headrace.pipelines.definition import Pipeline
+from headrace.pipelines.errors import RunError
 from headrace.pipelines.hadoop_files import HadoopFiles
 
 if TYPE_CHECKING:

@@ -18,8 +18,8 @@ from headrace.client.bus import Bus
 from headrace.client.error_table import Kind
 from headrace.client.errors import BusError, PropertyError
 from headrace.client.librdkafka import bus_errors, error_of, make_consumer, places
-from headrace.errors import SourceError
 from headrace.patience import Patience
+from headrace.pipelines.errors import SourceError
 from headrace.pipelines.running.java_bus import GroupUsage
 
 MARK = "headrace pipeline"  # the metadata of our commits

@@ -12,8 +12,8 @@ from typing import Any
 from headrace.client.bus import ISOLATION_LEVEL, READ_UNCOMMITTED, Bus
 from headrace.client.error_table import is_end_of_partition
 from headrace.client.librdkafka import Partition, error_of, make_consumer, places
-from headrace.errors import SinkError
 from headrace.pipelines.definition import Run
+from headrace.pipelines.errors import SinkError
 from headrace.pipelines.sinks.topic_marks import Marks, RecordPlace, SourceMark, read_mark
 from headrace.pipelines.sinks.topic_notes import TopicEnd, TopicSinkNote, unknown_from
 from headrace.pipelines.spans import Batch, Range

@@ -11,7 +11,7 @@ from dataclasses import dataclass, field, replace
 from typing import Any
 
 from headrace.client.librdkafka import Partition
-from headrace.errors import SinkError
+from headrace.pipelines.errors import SinkError
 from headrace.pipelines.hadoop_files import HadoopFiles
 from headrace.pipelines.spans import NO_BATCH, Written
 

@@ -8,8 +8,8 @@ from collections.abc import Mapping
 from dataclasses import dataclass
 from pathlib import Path
 
-from headrace.errors import PipelineDefinitionError
 from headrace.pipelines.definition import OpenSink, Run, Sink
+from headrace.pipelines.errors import PipelineDefinitionError
 from headrace.pipelines.sinks.sql.address import Address, parse_address
 
 OPTIONS = frozenset({"table", "key", "provenance"})

@@ -11,8 +11,8 @@ from collections.abc import Callable
 from dataclasses import dataclass
 from typing import TYPE_CHECKING, TypeVar
 
-from headrace.errors import SinkError
 from headrace.pipelines.definition import OpenSink, Run
+from headrace.pipelines.errors import SinkError
 from headrace.pipelines.sinks.sql.address import Address
 from headrace.pipelines.sinks.sql.columns import Column, TableShape, columns_of
 from headrace.pipelines.sinks.sql.dialect import Connection, DatabaseFault, transaction
