@@ -16,7 +16,10 @@ MODULES = [
 ]
 MAX_LINES = 600  # 400 is the question which second thing crept in
 
-LEAVES = {"errors", "config", "model", "metrics", "patience", "properties"}
+LEAVES = {
+    *("errors", "config", "model", "metrics", "patience", "properties"),
+    *("file_lock", "process_lookup"),
+}
 # What each part may import of headrace and of the workshop, besides itself. A part that is not
 # here is refused, so that a new folder has to find its place in this table.
 ALLOWED = {
@@ -26,6 +29,8 @@ ALLOWED = {
     "metrics": set[str](),
     "patience": set[str](),
     "properties": {"errors"},
+    "file_lock": {"patience"},
+    "process_lookup": {"patience"},
     "settings": LEAVES,
     "records": LEAVES,
     "protocol": LEAVES | {"records"},
@@ -52,7 +57,7 @@ SANS_IO = {"records", "protocol", "coordinators"}
 IO_MODULES = {"os", "socket", "asyncio", "time", "threading", "selectors", "subprocess", "uvloop"}
 # Parts whose modules still import in a circle. It only gets shorter: whoever mends one takes it
 # off, and no part is put on.
-HAS_CYCLES = {"cli", "pipelines"}
+HAS_CYCLES = {"pipelines"}
 IO_FREE_FILES = {"settings/catalogue.py"}
 
 

@@ -3,7 +3,7 @@
 from typing import Any, NamedTuple
 
 from headrace.cli.connection import Connection, connects
-from headrace.cli.output import NONE, Json, print_facts, print_json, print_table
+from headrace.cli.terminal import NONE, Json, print_facts, print_json, print_table
 from headrace.cli.wire_questions import ApiRanges, ask_api_versions
 from headrace.client.admin import Admin
 

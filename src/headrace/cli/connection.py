@@ -13,8 +13,8 @@ from typing import TYPE_CHECKING, Annotated, Any, TypeVar
 
 import typer
 
-from headrace.cli import EXIT_FAILED
-from headrace.cli.output import CommandError, UsageError, ending_well, tell
+from headrace.cli.exit_codes import EXIT_FAILED
+from headrace.cli.terminal import CommandError, UsageError, ending_well, tell
 from headrace.client.addresses import DEFAULT_BOOTSTRAP, parse_addresses
 from headrace.client.admin import DEFAULT_TIMEOUT_S, Admin
 from headrace.client.bus import Bus

@@ -16,6 +16,7 @@ from pathlib import Path
 import psutil
 
 from headrace.errors import NodeError
+from headrace.file_lock import FileLock
 from headrace.kafka import process
 from headrace.kafka.formatting import format_like, format_storage, is_formatted
 from headrace.kafka.jvm import (
@@ -60,7 +61,7 @@ class Node:
         self._while_it_starts = while_it_starts
         self._java = NodeProcess(self.directory)
         self._output_file = self.directory / "java.out"  # what Java says outside of the log
-        self._lock: int | None = None
+        self._lock: FileLock | None = None
 
     @property
     def bootstrap(self) -> str:
@@ -130,7 +131,7 @@ class Node:
     def release(self) -> None:
         """Give up what `prepare` has reserved."""
         if self._lock is not None:
-            os.close(self._lock)
+            self._lock.close()
             self._lock = None
 
     def launch(self) -> None:
