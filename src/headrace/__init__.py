@@ -8,8 +8,8 @@
         with Consumer(bus, "orders") as consumer:
             assert consumer.poll()[0].value == b"..."
 
-What is listed here, in `headrace.pipelines` and in `headrace.testing` is for others to import; all
-else may change. Each name is loaded when it is first used.
+What is listed here, in `headrace.pipelines`, `headrace.testing` and `headrace.kafka.drill` is for
+others to import; all else may change. Each name is loaded when it is first used.
 """
 
 import importlib

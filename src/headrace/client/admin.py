@@ -60,7 +60,14 @@ class Config:
 
 
 class Admin:
-    """One connection, opened by the first question. Owned by one thread."""
+    """Asks and changes a bus: topics, configs, offsets, groups. Owned by one thread.
+
+        admin = Admin(bus)
+        admin.ensure_topic("orders", partitions=4, configs={"retention.ms": "86400000"})
+        assert admin.end_offsets([("orders", 0)])["orders", 0] >= 0
+
+    Every failure is a BusError. There is one connection, opened by the first question.
+    """
 
     def __init__(
         self,
@@ -69,7 +76,7 @@ class Admin:
         timeout_s: float = DEFAULT_TIMEOUT_S,
         config: Mapping[str, object] | None = None,
     ) -> None:
-        """`config` is for librdkafka; the user's properties win over it."""
+        """`timeout_s` bounds each question; `config` is librdkafka's, the user's properties win."""
         self.bus = bus
         self.timeout_s = timeout_s
         self._config = dict(config or {})

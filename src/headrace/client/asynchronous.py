@@ -57,8 +57,11 @@ def _awaited(
 class AsyncAdmin(_Twin[Admin]):
     """`Admin` for an event loop.
 
-    async with AsyncAdmin(bus) as admin:
-        await admin.create_topic("orders", partitions=4)
+        async with AsyncAdmin(bus) as admin:
+            await admin.ensure_topic("orders", partitions=4)
+            assert len(await admin.end_offsets([("orders", 0), ("orders", 3)])) == 2
+
+    Questions are put one after the other, for any number of tasks.
     """
 
     def __init__(
@@ -108,11 +111,13 @@ class AsyncAdmin(_Twin[Admin]):
 
 
 class AsyncProducer:
-    """`Producer` for an event loop: what waits there is awaited here.
+    """`Producer` for an event loop, and any number of its tasks.
 
-    async with AsyncProducer(bus) as producer:
-        delivery = await producer.send("orders", b"...")
-        await delivery
+        async with AsyncProducer(bus) as producer:
+            delivery = await producer.send("orders", b"one tonne of grain")
+            print((await delivery).offset)
+
+    Sending waits only while the queue is full; the Delivery is what to await.
     """
 
     def __init__(
@@ -173,7 +178,8 @@ class AsyncConsumer(_Twin[Consumer]):
 
         async with AsyncConsumer(bus, "orders", group="billing") as consumer:
             async for message in consumer:
-                ...
+                print(message.text)
+                break
 
     Cancelling a poll loses nothing: the next one returns what it had found. Other questions wait
     until a poll that is under way has returned.

@@ -52,12 +52,14 @@ class Consumer:
     """Reads messages of topics; iterate over it, or `poll`. Owned by one thread.
 
         with Consumer(bus, "orders", group="billing") as consumer:
-            for message in consumer:
-                ...
+            for message in consumer.poll():
+                print(message.partition, message.offset, message.text)
+            consumer.commit()
 
-    With a group, partitions are shared among its members and offsets are committed; a name that
-    begins with `^` is a pattern. Without, all partitions there are now are read and nothing is
-    committed.
+    What was returned counts as done when more is asked for, and is committed then; what a crash
+    finds undone is returned again. With a group, partitions are shared among its members; a name
+    that begins with `^` is a pattern. Without one, all partitions there are now are read and
+    nothing is committed.
     """
 
     def __init__(
@@ -70,8 +72,9 @@ class Consumer:
         timeout_s: float = DEFAULT_TIMEOUT_S,
         config: Mapping[str, object] | None = None,
     ) -> None:
-        """`start` is where to begin where the group has committed nothing: oldest, latest, an
-        offset, a time, a timedelta before now. `timeout_s` is the patience with questions.
+        """`start` is where to begin where the group has committed nothing: "oldest", "latest", an
+        offset, a datetime, a timedelta before now, or a Position. `timeout_s` bounds each question
+        to the bus; `config` is for librdkafka, the bus's own properties win over it.
         """
         from confluent_kafka import Consumer as Raw
 

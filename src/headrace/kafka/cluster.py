@@ -45,8 +45,8 @@ OnProgress = Callable[[Progress], None]
 class Cluster:
     """A cluster of real Apache Kafka here. Not for several threads at once; several processes may.
 
-        with Cluster.create(brokers=3) as bus, Producer(bus) as producer:
-            producer.send("orders", b"...")
+        with Cluster.create(brokers=1) as bus, Producer(bus) as producer:
+            producer.send("orders", b"one tonne of grain")
 
     The block brings it up. At its end a cluster without a directory of the caller's is destroyed,
     any other is down, and `Cluster.open` finds it again. `async with` does so in a thread.
@@ -124,14 +124,17 @@ class Cluster:
 
     @property
     def name(self) -> str:
+        """What it was called when it was made."""
         return self.layout.name
 
     @property
     def version(self) -> str:
+        """Kafka's."""
         return self.layout.version
 
     @property
     def brokers(self) -> tuple[Node, ...]:
+        """The nodes that have topics and serve clients."""
         return tuple(node for node in self.nodes if BROKER in node.roles)
 
     @property
@@ -141,6 +144,7 @@ class Cluster:
 
     @property
     def bootstrap(self) -> str:
+        """All its brokers, for `bootstrap.servers`."""
         return ",".join(node.bootstrap for node in self.brokers)
 
     @property
@@ -162,6 +166,7 @@ class Cluster:
         return any(node.state != STOPPED for node in self.nodes)
 
     def node(self, node_id: int) -> Node:
+        """One of its nodes, to `start`, `stop`, `kill`, `pause` or `resume`."""
         for node in self.nodes:
             if node.id == node_id:
                 return node
