@@ -4,10 +4,12 @@ import socket
 
 import pytest
 
-from headrace.errors import ClusterError, EngineError, JarError, NodeError
+from headrace.errors import EngineError
 from headrace.file_lock import FileLock
+from headrace.java.errors import JarError
 from headrace.kafka import cluster as cluster_module
 from headrace.kafka.cluster import Cluster, Progress, running_cluster
+from headrace.kafka.errors import ClusterError, NodeError
 from headrace.kafka.layout import choose_ports
 
 

@@ -5,8 +5,9 @@ cluster and groups, which are still confluent_kafka's own. What may pass is aske
 `timeout_s` is over: a partition between two leaders, a coordinator that starts.
 """
 
+import contextlib
 import socket
-from collections.abc import Callable, Iterable, Mapping
+from collections.abc import Callable, Iterable, Iterator, Mapping
 from concurrent.futures import Future
 from dataclasses import dataclass
 from typing import TYPE_CHECKING, Any, TypeVar
@@ -22,6 +23,8 @@ from headrace.patience import Patience
 
 if TYPE_CHECKING:
     from confluent_kafka import KafkaError
+
+    from headrace.client.wire import WireConnection
 
 # Long enough for a cluster across an ocean to answer, short enough to wait for on a terminal.
 DEFAULT_TIMEOUT_S = 10.0
@@ -278,6 +281,27 @@ class Admin:
         beyond = [partition for partition, offset in found.items() if offset < 0]
         return found | self.end_offsets(beyond, isolation_level, is_partial=is_partial)
 
+    # What librdkafka has no call for
+
+    def api_versions(self, metadata: Any) -> dict[int, tuple[int, int]] | None:
+        """Oldest and newest version of each API, by its key; None when no broker says so."""
+        from headrace.client.broker_questions import api_versions
+
+        return next(self._of_brokers(metadata, api_versions), None)
+
+    def log_sizes(self, metadata: Any) -> dict[Partition, int]:
+        """Bytes of each partition on the disk, where its broker says so.
+
+        Of its copies the largest counts, the others are behind.
+        """
+        from headrace.client.broker_questions import log_sizes
+
+        sizes = dict[Partition, int]()
+        for found in self._of_brokers(metadata, log_sizes):
+            for partition, size_bytes in found.items():
+                sizes[partition] = max(size_bytes, sizes.get(partition, 0))
+        return sizes
+
     # Groups
 
     def list_groups(self) -> Any:
@@ -424,6 +448,19 @@ class Admin:
             return found
 
         return self.ask(ask)
+
+    def _of_brokers(
+        self, metadata: Any, question: "Callable[[WireConnection], _Answer]"
+    ) -> Iterator[_Answer]:
+        """What those brokers say that answer: it is good to know, and nothing depends on it."""
+        from headrace.client.wire import WireConnection
+
+        for broker in metadata.brokers.values():
+            with contextlib.suppress(BusError):
+                address = broker.host, broker.port
+                with WireConnection(address, self.bus, self.timeout_s) as connection:
+                    answer = question(connection)
+                yield answer
 
     def _each(self, futures: "Mapping[str, Future[object]]") -> dict[str, BusError | None]:
         from confluent_kafka import KafkaError, KafkaException

@@ -14,18 +14,21 @@ from collections.abc import Callable, Iterator, Mapping, Sequence
 from concurrent.futures import ThreadPoolExecutor
 from pathlib import Path
 from types import TracebackType
-from typing import NamedTuple
+from typing import TYPE_CHECKING, NamedTuple
 
 from headrace.client.bus import Bus
-from headrace.errors import ClusterError, NodeError
 from headrace.file_lock import FileLock, LockedError
 from headrace.java.installation import find_java
 from headrace.kafka import layout as layouts
 from headrace.kafka.cluster_node import PAUSED, POLL_S, STOPPED, Node
+from headrace.kafka.errors import ClusterError, NodeError
 from headrace.kafka.jars import KAFKA_VERSION, find_version, kafka_jars
 from headrace.kafka.jvm import SMALL_JVM
 from headrace.kafka.layout import BROKER, CONTROLLER, HOST, Layout
 from headrace.kafka.node_process import LOCK_TIMEOUT_S
+
+if TYPE_CHECKING:
+    from headrace.client.cluster_questions import Replica
 
 _LOCK_FILE = ".cluster.lock"
 _FAILED_GRACE_S = 10.0
@@ -149,8 +152,20 @@ class Cluster:
 
     @property
     def bus(self) -> Bus:
-        """It as clients know it."""
+        """All its brokers, for clients."""
         return Bus(self.bootstrap)
+
+    def active_controller(self, timeout_s: float = 10) -> int:
+        """The node that is the active controller now; BusError when none is elected."""
+        from headrace.client.cluster_questions import active_controller
+
+        return active_controller(self.bus, timeout_s)
+
+    def replicas(self, timeout_s: float = 10) -> "list[Replica]":
+        """All partitions with their leaders, ISRs and lags; BusError when no broker answers."""
+        from headrace.client.cluster_questions import replicas
+
+        return replicas(self.bus, timeout_s)
 
     @property
     def is_there(self) -> bool:

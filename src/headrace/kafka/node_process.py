@@ -18,9 +18,9 @@ from typing import Any
 
 import psutil
 
-from headrace.errors import NodeError
 from headrace.file_lock import FileLock, LockedError, is_locked
 from headrace.kafka import process
+from headrace.kafka.errors import NodeError
 from headrace.kafka.jvm import java_environment
 
 _LOCK_FILE = ".headrace.lock"

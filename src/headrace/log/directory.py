@@ -13,16 +13,11 @@ from typing import NamedTuple
 from uuid import UUID
 
 from headrace.config import LogConfig
-from headrace.errors import (
-    ConfigError,
-    DirectoryInUseError,
-    HeadraceError,
-    StorageError,
-    StorageWriteError,
-)
+from headrace.errors import ConfigError, HeadraceError
 from headrace.file_lock import FileLock, LockedError
 from headrace.log import checkpoints
 from headrace.log.checkpoint_writer import CheckpointWriter
+from headrace.log.errors import DirectoryInUseError, StorageError, StorageWriteError
 from headrace.log.files import FileCache, sync_filesystem
 from headrace.log.index_cache import IndexCache
 from headrace.log.loading import Opening, create_partition, open_partition

@@ -8,8 +8,8 @@ import re
 from collections.abc import Iterator
 from pathlib import Path
 
-from headrace.errors import MirrorError
 from headrace.file_lock import FileLock, LockedError
+from headrace.mirror.errors import MirrorError
 
 _UNSAFE = re.compile(r"[^A-Za-z0-9_.-]")
 

@@ -5,7 +5,7 @@ from pathlib import Path
 
 import pytest
 
-from headrace.errors import RunError
+from headrace.pipelines.errors import RunError
 from headrace.pipelines.running.lock import Lock
 from headrace.pipelines.running.run_state import (
     DIED,

@@ -9,8 +9,9 @@ from typing import TYPE_CHECKING, Annotated
 import typer
 
 from headrace.cli.terminal import CommandError, ending_well
-from headrace.errors import ClusterError, HeadraceError
+from headrace.errors import HeadraceError
 from headrace.kafka import places
+from headrace.kafka.errors import ClusterError
 from headrace.kafka.places import DEFAULT_NAME, has_cluster, known_names
 
 if TYPE_CHECKING:

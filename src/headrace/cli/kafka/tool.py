@@ -11,7 +11,7 @@ import typer
 
 from headrace.cli.kafka.options import Dir, Name, in_our_words, open_cluster
 from headrace.cli.terminal import UsageError, print_table
-from headrace.errors import ClusterError
+from headrace.kafka.errors import ClusterError
 from headrace.kafka.places import DEFAULT_NAME
 
 EPILOG = "Example: headrace kafka tool topics --describe"

@@ -6,7 +6,7 @@ from typing import cast
 from headrace.cli.log.group_schemas import SCHEMAS
 from headrace.cli.log.json_schema import Field, Json, Schema, blob
 from headrace.coordinators.groups.fields import FieldReader
-from headrace.errors import InvalidRecordError
+from headrace.records.errors import InvalidRecordError
 from headrace.records.record import Record
 
 

@@ -24,8 +24,8 @@ from headrace.cli.terminal import (
 )
 from headrace.cli.topics.description import human_bytes
 from headrace.client.admin import DEFAULT_TIMEOUT_S
-from headrace.errors import MirrorError, MirrorRefusedError
 from headrace.mirror.end import End
+from headrace.mirror.errors import MirrorError, MirrorRefusedError
 from headrace.mirror.mirror import Mirror
 from headrace.mirror.options import DEFAULT_COMPRESSION, DEFAULT_INTERVAL_S, DEFAULT_NAME, Options
 from headrace.mirror.summary import Outlook, Summary

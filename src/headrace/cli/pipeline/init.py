@@ -6,7 +6,7 @@ from typing import Annotated
 import typer
 
 from headrace.cli.terminal import UsageError, ending_well
-from headrace.errors import PipelineDefinitionError
+from headrace.pipelines.errors import PipelineDefinitionError
 
 EPILOG = "Example: headrace pipeline init hot_sensors --dir pipelines"
 

@@ -8,7 +8,8 @@ from typing import Annotated
 import typer
 
 from headrace.cli.terminal import CommandError, UsageError, ending_well
-from headrace.errors import ConfigError, HeadraceError, PipelineDefinitionError
+from headrace.errors import ConfigError, HeadraceError
+from headrace.pipelines.errors import PipelineDefinitionError
 
 StateDir = Annotated[
     Path | None,

@@ -13,7 +13,8 @@ import typer
 from headrace.cli.connection import Connection, connects
 from headrace.cli.pipeline.options import check_text
 from headrace.cli.terminal import CommandError, Json, UsageError, print_heading, print_table, tell
-from headrace.errors import HeadraceError, PipelineDefinitionError
+from headrace.errors import HeadraceError
+from headrace.pipelines.errors import PipelineDefinitionError
 
 if TYPE_CHECKING:
     from pyspark.sql import SparkSession

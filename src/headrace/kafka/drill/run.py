@@ -9,7 +9,7 @@ import datetime
 import uuid
 from collections.abc import Callable, Iterator
 
-from headrace.errors import DrillError, EngineError
+from headrace.errors import EngineError
 from headrace.file_lock import FileLock, LockedError
 from headrace.kafka.cluster import Cluster
 from headrace.kafka.drill import acks
@@ -27,6 +27,7 @@ from headrace.kafka.drill.stage import Stage, Status, broker_addresses, restore
 from headrace.kafka.drill.timeline import Event, Kind, Timeline
 from headrace.kafka.drill.topics import broker_configs, create_topic, remove
 from headrace.kafka.drill.verdict import judge
+from headrace.kafka.errors import DrillError
 from headrace.kafka.layout import BROKER
 from headrace.kafka.node import RUNNING
 from headrace.kafka.node_process import LOCK_TIMEOUT_S

@@ -9,8 +9,8 @@ from pathlib import Path
 from types import TracebackType
 from typing import Any, Self
 
-from headrace.errors import RunError
 from headrace.file_lock import FileLock, LockedError
+from headrace.pipelines.errors import RunError
 from headrace.process_lookup import Process, process_of
 
 # A Java process whose Python has died notices by a closed pipe and ends within a second or two;
