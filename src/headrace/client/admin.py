@@ -78,7 +78,13 @@ class TopicDescription(NamedTuple):
 
 
 class Admin:
-    """One connection, opened by the first question. Owned by one thread.
+    """Asks and changes a bus: topics, configs, offsets, groups. Owned by one thread.
+
+        admin = Admin(bus)
+        admin.ensure_topic("orders", partitions=4, configs={"retention.ms": "86400000"})
+        assert admin.end_offsets([("orders", 0)])["orders", 0] >= 0
+
+    Every failure is a BusError. There is one connection, opened by the first question.
 
     Every question goes through `ask`, and its futures through `result`: a subclass that waits in
     another way replaces these. librdkafka's admin client can end the process when a broker dies
@@ -93,7 +99,7 @@ class Admin:
         timeout_s: float = DEFAULT_TIMEOUT_S,
         config: Mapping[str, object] | None = None,
     ) -> None:
-        """`config` is for librdkafka; the user's properties win over it."""
+        """`timeout_s` bounds each question; `config` is librdkafka's, the user's properties win."""
         self.bus = bus
         self.timeout_s = timeout_s
         self.config = dict(config or {})
