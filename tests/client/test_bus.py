@@ -155,7 +155,7 @@ def test_the_environment_names_addresses_or_a_url(monkeypatch: pytest.MonkeyPatc
     monkeypatch.setenv("HEADRACE_BOOTSTRAP", "kafka://me:hunter2@a:1")
     assert Bus.from_environment().properties["sasl.password"] == "hunter2"
     monkeypatch.setenv("HEADRACE_BOOTSTRAP", "kafka://me:hunter2@a:b")
-    with pytest.raises(PropertyError, match="^HEADRACE_BOOTSTRAP: kafka://"):
+    with pytest.raises(PropertyError, match=r"^HEADRACE_BOOTSTRAP: kafka://"):
         Bus.from_environment()
     monkeypatch.setenv("HEADRACE_BOOTSTRAP", "nowhere")
     with pytest.raises(PropertyError, match="HEADRACE_BOOTSTRAP nowhere: write HOST:PORT"):
