@@ -9,7 +9,7 @@ import psutil
 
 
 @dataclass(frozen=True, slots=True, kw_only=True)
-class RunningBroker:
+class MeasuredBroker:
     """A broker that serves on 127.0.0.1 and keeps its partitions in `data_directory`."""
 
     name: str
@@ -46,5 +46,5 @@ class Driver(Protocol):
 
     def running(
         self, directory: Path, *, is_durable: bool
-    ) -> AbstractContextManager[RunningBroker]:
+    ) -> AbstractContextManager[MeasuredBroker]:
         """Run a broker on an empty `directory`. Durable: acks=all waits for the disk."""

@@ -3,15 +3,16 @@
 import shutil
 import time
 from collections.abc import Callable, Iterator, Sequence
-from contextlib import ExitStack, closing, contextmanager
+from contextlib import ExitStack, contextmanager
 from dataclasses import dataclass
 from pathlib import Path
 
-from bench.admin import Admin
-from bench.driver import Driver, RunningBroker
+from bench.driver import Driver, MeasuredBroker
 from bench.report import Results, number
 from bench.stage import Sample, Stage
+from bench.topics import admin_of
 from bench.workloads import Workload
+from headrace.client.admin import Admin
 
 _GB = 1_000_000_000
 
@@ -120,8 +121,8 @@ def _ready_stage(
     with (
         _fresh(directory / driver.name) as place,
         driver.running(place / "broker", is_durable=workloads[0].is_durable) as broker,
-        closing(Admin("127.0.0.1", broker.port)) as admin,
     ):
+        admin = admin_of(broker.port)
         warm_up = _stage(broker, admin, place, plan, is_warm_up=True)
         _warm_up(warm_up, workloads, plan.jit_warm_up_seconds if driver.has_jit else 0)
         yield _stage(broker, admin, place, plan, is_warm_up=False)
@@ -140,7 +141,7 @@ def _warm_up(stage: Stage, workloads: Sequence[Workload], at_least_seconds: floa
 
 
 def _stage(
-    broker: RunningBroker, admin: Admin, place: Path, plan: Plan, *, is_warm_up: bool
+    broker: MeasuredBroker, admin: Admin, place: Path, plan: Plan, *, is_warm_up: bool
 ) -> Stage:
     return Stage(
         broker=broker,

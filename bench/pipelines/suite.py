@@ -2,12 +2,11 @@
 
 import contextlib
 from collections.abc import Callable, Iterator, Sequence
-from contextlib import ExitStack, closing
+from contextlib import ExitStack
 from dataclasses import dataclass
 from pathlib import Path
 
-from bench.admin import Admin
-from bench.driver import Driver, RunningBroker
+from bench.driver import Driver, MeasuredBroker
 from bench.pipelines.contests import (
     Contest,
     Contestant,
@@ -87,7 +86,7 @@ def run_suite(
 
 
 @contextlib.contextmanager
-def _running(driver: Driver, place: Path, teller: Teller) -> Iterator[RunningBroker]:
+def _running(driver: Driver, place: Path, teller: Teller) -> Iterator[MeasuredBroker]:
     teller.begin(f"starting {driver.name}")
     driver.prepare(place / "prepare")
     # Kafka's meaning of acks; nothing is produced while anybody is measured.
@@ -97,7 +96,7 @@ def _running(driver: Driver, place: Path, teller: Teller) -> Iterator[RunningBro
 
 def _contests(
     plan: Plan,
-    brokers: dict[str, RunningBroker],
+    brokers: dict[str, MeasuredBroker],
     row_set: RowSet,
     place: Path,
     teller: Teller,
@@ -159,7 +158,7 @@ def _databases(plan: Plan, stack: ExitStack, place: Path, teller: Teller) -> dic
 
 
 def _memory(
-    plan: Plan, broker: RunningBroker, row_set: RowSet, place: Path, teller: Teller
+    plan: Plan, broker: MeasuredBroker, row_set: RowSet, place: Path, teller: Teller
 ) -> Memory:
     topic = topic_name(plan.memory_rows, PARTITIONS)
     teller.begin(f"filling {topic}")
@@ -170,7 +169,6 @@ def _memory(
 
 
 def _fill(
-    broker: RunningBroker, row_set: RowSet, topic: str, partitions: int, rows: int, place: Path
+    broker: MeasuredBroker, row_set: RowSet, topic: str, partitions: int, rows: int, place: Path
 ) -> None:
-    with closing(Admin("127.0.0.1", broker.port)) as admin:
-        row_set.fill(broker.port, admin, topic, partitions=partitions, rows=rows, scratch=place)
+    row_set.fill(broker.port, topic, partitions=partitions, rows=rows, scratch=place)

@@ -3,13 +3,12 @@
 import time
 from collections.abc import Iterable
 
-from confluent_kafka.admin import AdminClient
-
 from bench.errors import BenchError
 from bench.stalls import frames
 from bench.stalls.ground import Ground
 from bench.stalls.load import Attack
 from bench.stalls.offenders import Offender, Outcome, over_and_over, together
+from bench.topics import admin_of
 
 _TOPIC = 2  # Kafka's number of that resource type
 _OFFSETS = "__consumer_offsets-0"
@@ -81,10 +80,10 @@ def metadata_of_all(ground: Ground) -> Attack:
         listed = [0]
 
         def list_topics() -> None:
-            client = AdminClient({"bootstrap.servers": f"127.0.0.1:{ground.port}"})
+            admin = admin_of(ground.port)
             deadline = time.monotonic() + seconds
             while time.monotonic() < deadline:
-                client.list_topics(timeout=60)
+                admin.metadata()
                 listed[0] += 1
 
         def ask() -> None:

@@ -9,7 +9,6 @@ import time
 from pathlib import Path
 from typing import Any
 
-from confluent_kafka import OFFSET_END, Consumer, TopicPartition
 from kio.schema.fetch.v12.request import FetchPartition
 from kio.schema.fetch.v12.response import FetchResponse
 from kio.serial import entity_reader, entity_writer
@@ -20,6 +19,8 @@ from bench.stalls import frames
 from bench.stalls.ground import Ground
 from bench.stalls.load import Attack
 from bench.stalls.offenders import Offender, Outcome, over_and_over, together
+from headrace.client.bus import Bus
+from headrace.client.librdkafka import make_consumer, places
 from headrace.records.builder import build_batch, numbered
 from headrace.records.codecs import Codec
 from headrace.records.record import Record
@@ -30,6 +31,7 @@ _COLD_FETCH_BYTES = 10 * 1024 * 1024
 _RETENTION_MS = 7 * 24 * _HOUR_MS
 _CONSUMER_START_S = 60.0  # at most: librdkafka asks for the ends of all partitions first
 _FOLLOW_UPS_S = 60.0
+_END = -1  # of a partition, to librdkafka
 _BROKER = 4  # Kafka's number of that resource type
 _MARK = 0x7A7B7C7D  # an index that stands for others while a request is encoded
 # Answer to a Fetch v12: correlation id, tags, throttle time, error code, session id.
@@ -136,14 +138,9 @@ def wide_consumer(ground: Ground) -> Attack:
         outcome.notes.append(f"the consumer read {read[0]:,} messages")
 
     def _consume_all(ground: Ground, is_over: threading.Event, read: list[int]) -> None:
-        consumer = Consumer({"bootstrap.servers": f"127.0.0.1:{ground.port}", "group.id": "wide"})
-        consumer.assign(
-            [
-                TopicPartition(topic, partition, OFFSET_END)
-                for topic in topics
-                for partition in range(partitions)
-            ]
-        )
+        consumer = make_consumer(Bus(f"127.0.0.1:{ground.port}"), {"group.id": "wide"})
+        everywhere = ((topic, partition) for topic in topics for partition in range(partitions))
+        consumer.assign(places(dict.fromkeys(everywhere, _END)))
         while not is_over.is_set():
             read[0] += sum(one.error() is None for one in consumer.consume(500, 0.1))
         consumer.close()

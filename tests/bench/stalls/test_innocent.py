@@ -6,8 +6,8 @@ from typing import Any
 
 import pytest
 
-from bench.admin import Admin
 from bench.stalls.innocent import TOPIC, Waiting, innocent_client
+from bench.topics import admin_of, create_topic
 from headrace.testing import running_broker
 
 Harm = Callable[[Any], None]
@@ -19,9 +19,7 @@ def wait_beside(tmp_path: Path) -> Callable[[Harm], Waiting]:
 
     def run(harm: Harm) -> Waiting:
         with running_broker(watched=True) as broker:
-            admin = Admin(broker.host, broker.port)
-            admin.create_topic(TOPIC, 1, {})
-            admin.close()
+            create_topic(admin_of(broker.port), TOPIC)
             with innocent_client(broker.port, tmp_path) as innocent:
                 harm(broker)
                 innocent.begin()
