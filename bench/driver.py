@@ -1,6 +1,8 @@
 """What a benchmark needs of a broker, and of its process while it runs."""
 
-from contextlib import AbstractContextManager
+import shutil
+from collections.abc import Iterator
+from contextlib import AbstractContextManager, contextmanager
 from dataclasses import dataclass
 from pathlib import Path
 from typing import Protocol
@@ -48,3 +50,14 @@ class Driver(Protocol):
         self, directory: Path, *, is_durable: bool
     ) -> AbstractContextManager[MeasuredBroker]:
         """Run a broker on an empty `directory`. Durable: acks=all waits for the disk."""
+
+
+@contextmanager
+def fresh(directory: Path) -> Iterator[Path]:
+    """Give an empty directory and remove it with all it holds, however the block ends."""
+    shutil.rmtree(directory, ignore_errors=True)
+    directory.mkdir(parents=True)
+    try:
+        yield directory
+    finally:
+        shutil.rmtree(directory, ignore_errors=True)

@@ -1,13 +1,12 @@
 """Runs the workloads: rounds, brokers in turn, a warm-up before every measurement."""
 
-import shutil
 import time
 from collections.abc import Callable, Iterator, Sequence
 from contextlib import ExitStack, contextmanager
 from dataclasses import dataclass
 from pathlib import Path
 
-from bench.driver import Driver, MeasuredBroker
+from bench.driver import Driver, MeasuredBroker, fresh
 from bench.report import Results, number
 from bench.stage import Sample, Stage
 from bench.topics import admin_of
@@ -73,7 +72,7 @@ def run_rounds(
     """
     results = Results()
     for driver in drivers:
-        with _fresh(directory / f"{driver.name}-prepare") as place:
+        with fresh(directory / f"{driver.name}-prepare") as place:
             driver.prepare(place)
     for number_of_round in range(plan.rounds):
         # Whatever drifts over a run must not always hit the same broker.
@@ -119,7 +118,7 @@ def _ready_stage(
 ) -> Iterator[Stage]:
     """A fresh broker that has run the workloads unmeasured."""
     with (
-        _fresh(directory / driver.name) as place,
+        fresh(directory / driver.name) as place,
         driver.running(place / "broker", is_durable=workloads[0].is_durable) as broker,
     ):
         admin = admin_of(broker.port)
@@ -160,14 +159,3 @@ def _say_samples(say: Say, workload: Workload, samples: Sequence[Sample], broker
         if row.key in values:
             whose = f" ({broker})" if broker else ""
             say(f"  {row.title}: {number(values[row.key])} {row.unit}{whose}")
-
-
-@contextmanager
-def _fresh(directory: Path) -> Iterator[Path]:
-    """Give an empty directory and remove it with all it holds, however the block ends."""
-    shutil.rmtree(directory, ignore_errors=True)
-    directory.mkdir(parents=True)
-    try:
-        yield directory
-    finally:
-        shutil.rmtree(directory, ignore_errors=True)

@@ -1,7 +1,6 @@
 """Runs one load on one broker beside an innocent client, and says what both got."""
 
 import os
-import shutil
 import time
 from collections.abc import Callable, Iterator
 from contextlib import contextmanager
@@ -10,7 +9,7 @@ from pathlib import Path
 from typing import Any
 
 from bench.build import build_library
-from bench.driver import Driver
+from bench.driver import Driver, fresh
 from bench.drivers.headrace import HeadraceDriver
 from bench.drivers.kafka import KafkaDriver
 from bench.report import KAFKA, SUBJECT
@@ -70,7 +69,7 @@ def measure(
     # As they come: headrace syncs for acks=all, Kafka does not, but where syncs are the load.
     is_durable = driver.name != KAFKA or load.slow_sync_ms > 0
     ground = Ground(driver, directory, scale=scale, is_durable=is_durable)
-    with _fresh(directory), _slowed_syncs(load.slow_sync_ms), ground.open():
+    with fresh(directory), _slowed_syncs(load.slow_sync_ms), ground.open():
         say("making it ready")
         attack = load.prepare(ground)
         ground.create_topic(TOPIC)
@@ -102,7 +101,7 @@ def _slowed_syncs(more_ms: int) -> Iterator[None]:
     if not more_ms:
         yield
         return
-    names = {"LD_PRELOAD": str(build_library("slow_sync")), "SLOW_SYNC_MS": str(more_ms)}
+    names = {"LD_PRELOAD": str(build_library("slow_disk")), "SLOW_DISK_MS": str(more_ms)}
     before = {name: os.environ.get(name) for name in names}
     os.environ.update(names)
     try:
@@ -112,13 +111,3 @@ def _slowed_syncs(more_ms: int) -> Iterator[None]:
             os.environ.pop(name)
             if value is not None:
                 os.environ[name] = value
-
-
-@contextmanager
-def _fresh(directory: Path) -> Iterator[None]:
-    shutil.rmtree(directory, ignore_errors=True)
-    directory.mkdir(parents=True)
-    try:
-        yield
-    finally:
-        shutil.rmtree(directory, ignore_errors=True)
