@@ -13,10 +13,10 @@ from bench.driver import Driver, fresh
 from bench.drivers.headrace import HeadraceDriver
 from bench.drivers.kafka import KafkaDriver
 from bench.report import KAFKA, SUBJECT
-from bench.stalls.ground import Ground
-from bench.stalls.innocent import TOPIC, Waiting, innocent_client
-from bench.stalls.load import Load
-from bench.stalls.offenders import Outcome
+from bench.stalls.innocent import TOPIC, InnocentWaits, innocent_client
+from bench.stalls.load import StallLoad
+from bench.stalls.offenders import CulpritAccount
+from bench.stalls.testbed import Testbed
 
 # What is put off (deletion, compaction) shows only after the culprit has its answer.
 _LINGER_SECONDS = 1.0
@@ -28,8 +28,8 @@ class Measured:
 
     load: str
     engine: str
-    waiting: Waiting
-    outcome: Outcome
+    waiting: InnocentWaits
+    outcome: CulpritAccount
     peak_bytes: int | None  # None: the broker has ended
 
     def to_json(self) -> dict[str, Any]:
@@ -49,7 +49,7 @@ class Measured:
         }
 
 
-def driver_of(engine: str, load: Load) -> Driver:
+def driver_of(engine: str, load: StallLoad) -> Driver:
     """Return what starts that broker with the settings of the load."""
     if engine == KAFKA:
         return KafkaDriver(load.settings)
@@ -57,7 +57,7 @@ def driver_of(engine: str, load: Load) -> Driver:
 
 
 def measure(
-    load: Load,
+    load: StallLoad,
     driver: Driver,
     directory: Path,
     *,
@@ -68,22 +68,22 @@ def measure(
     """Start a fresh broker, make the load ready, then time the innocent client beside it."""
     # As they come: headrace syncs for acks=all, Kafka does not, but where syncs are the load.
     is_durable = driver.name != KAFKA or load.slow_sync_ms > 0
-    ground = Ground(driver, directory, scale=scale, is_durable=is_durable)
-    with fresh(directory), _slowed_syncs(load.slow_sync_ms), ground.open():
+    testbed = Testbed(driver, directory, scale=scale, is_durable=is_durable)
+    with fresh(directory), _slowed_syncs(load.slow_sync_ms), testbed.open():
         say("making it ready")
-        attack = load.prepare(ground)
-        ground.create_topic(TOPIC)
-        with innocent_client(ground.port, ground.scratch) as innocent:
+        attack = load.prepare(testbed)
+        testbed.create_topic(TOPIC)
+        with innocent_client(testbed.port, testbed.scratch) as innocent:
             say("warming up")
             time.sleep(warm_up_seconds)
             say("under load")
-            outcome = Outcome()
-            ground.reset_peak()
+            outcome = CulpritAccount()
+            testbed.reset_peak()
             innocent.begin()
             attack(outcome)
             time.sleep(_LINGER_SECONDS)
             waiting = innocent.finish()
-        peak_bytes = ground.peak_bytes()
+        peak_bytes = testbed.peak_bytes()
         outcome.read_answers()
         say("stopping")
     return Measured(

@@ -6,7 +6,7 @@ from typing import Any
 
 import pytest
 
-from bench.stalls.innocent import TOPIC, Waiting, innocent_client
+from bench.stalls.innocent import TOPIC, InnocentWaits, innocent_client
 from bench.topics import admin_of, create_topic
 from headrace.testing import running_broker
 
@@ -14,10 +14,10 @@ Harm = Callable[[Any], None]
 
 
 @pytest.fixture
-def wait_beside(tmp_path: Path) -> Callable[[Harm], Waiting]:
+def wait_beside(tmp_path: Path) -> Callable[[Harm], InnocentWaits]:
     """`wait_beside(harm)`: what an innocent client says of a broker that does this harm."""
 
-    def run(harm: Harm) -> Waiting:
+    def run(harm: Harm) -> InnocentWaits:
         with running_broker(watched=True) as broker:
             create_topic(admin_of(broker.port), TOPIC)
             with innocent_client(broker.port, tmp_path) as innocent:

@@ -10,7 +10,7 @@ from bench.driver import Driver, MeasuredBroker
 from bench.errors import BenchError
 from bench.requests import write_produce_requests
 from bench.stalls import frames
-from bench.stalls.offenders import Offender, Outcome
+from bench.stalls.offenders import CulpritAccount, Offender
 from bench.topics import admin_of, create_topic
 from headrace.patience import Patience
 
@@ -19,7 +19,7 @@ _TOPICS_A_REQUEST = 500
 _RESET_PEAK = "5"  # proc(5): /proc/pid/clear_refs
 
 
-class Ground:
+class Testbed:
     """One broker while it is put to the test. `scale` 1 is the load as it is told."""
 
     def __init__(self, driver: Driver, directory: Path, *, scale: float, is_durable: bool) -> None:
@@ -59,7 +59,7 @@ class Ground:
 
     def ask(self, frame: frames.Frame) -> bytes:
         """Ask something that must be answered; what it says is not looked at."""
-        with Offender(self.port, Outcome()) as client:
+        with Offender(self.port, CulpritAccount()) as client:
             answer = client.ask(frame)
         if answer is None:
             raise BenchError(f"{self.engine} did not answer API {frame.api_key}")
@@ -109,7 +109,7 @@ class Ground:
         answers = dict[str, int]()
 
         def takes_commits() -> bool:
-            outcome = Outcome()
+            outcome = CulpritAccount()
             with Offender(self.port, outcome) as client:
                 client.ask(find)
                 client.ask(probe)
