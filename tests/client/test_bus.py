@@ -107,11 +107,13 @@ def test_a_url_names_addresses_a_user_and_properties() -> None:
     }
     assert Bus.from_url("kafka://a").client_config()["bootstrap.servers"] == "a:9092"
     assert Bus.from_url("kafka://[::1]").addresses == [("::1", 9092)]
-    assert Bus.from_url("Kafka://a:1/").is_plaintext
+    assert Bus.from_url("Kafka://a:1/").properties == {}
 
 
 def test_a_url_that_says_how_to_log_on_is_obeyed() -> None:
-    bus = Bus.from_url("kafka://me:x@a?sasl.mechanism=SCRAM-SHA-512&security.protocol=SASL_PLAINTEXT")
+    bus = Bus.from_url(
+        "kafka://me:x@a?sasl.mechanism=SCRAM-SHA-512&security.protocol=SASL_PLAINTEXT"
+    )
 
     assert bus.properties["sasl.mechanism"] == "SCRAM-SHA-512"
     assert bus.properties["security.protocol"] == "SASL_PLAINTEXT"
