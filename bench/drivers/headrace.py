@@ -8,6 +8,7 @@ from collections.abc import Iterator, Mapping
 from contextlib import contextmanager
 from pathlib import Path
 
+from bench.baseline import environment_of
 from bench.driver import RunningBroker
 from bench.errors import BenchError
 from headrace.client.cluster_questions import is_serving
@@ -31,7 +32,7 @@ class HeadraceDriver:
         source: Path | None = None,
         settings: Mapping[str, str] | None = None,
     ) -> None:
-        """`source` is a checkout of headrace to run instead of this one."""
+        """`source` is where another commit was built, to run instead of this one."""
         self.name = name
         self._source = source
         self._settings = dict(settings or {})
@@ -69,10 +70,12 @@ class HeadraceDriver:
 
 def _environment(source: Path | None) -> dict[str, str]:
     """Return ours, with byte code kept as in an installation but out of the source tree."""
-    environment = {k: v for k, v in os.environ.items() if k != "PYTHONDONTWRITEBYTECODE"}
-    if source is not None:
-        environment["PYTHONPATH"] = str(source / "src")
-    return environment | {"PYTHONPYCACHEPREFIX": str(cache_directory() / "pycache")}
+    if source is None:
+        environment = {**os.environ, "PYTHONPYCACHEPREFIX": str(cache_directory() / "pycache")}
+    else:
+        environment = environment_of(source)
+    environment.pop("PYTHONDONTWRITEBYTECODE", None)
+    return environment
 
 
 def _await_ready(
