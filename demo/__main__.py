@@ -11,7 +11,6 @@ from pathlib import Path
 from types import FrameType
 from typing import NoReturn
 
-from confluent_kafka import KafkaException
 from rich.console import Console
 
 from demo.duration import Past, expectation, note
@@ -53,7 +52,7 @@ def main(arguments: Sequence[str] | None = None) -> int:
         is_failed = False
         print("headrace demo: interrupted; all stopped", file=sys.stderr)
         return 130
-    except (HeadraceError, KafkaException, OSError) as error:
+    except (HeadraceError, OSError) as error:
         print(f"headrace demo: {error}", file=sys.stderr)
         return 1
     finally:

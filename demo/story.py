@@ -11,8 +11,6 @@ from dataclasses import dataclass
 from pathlib import Path
 from typing import TYPE_CHECKING
 
-from confluent_kafka.admin import AdminClient
-from confluent_kafka.cimpl import NewTopic
 from rich.console import Console
 
 from demo.comparison import (
@@ -32,8 +30,11 @@ from demo.sending import FeedSender
 from demo.sensors import SCHEMA, Books
 from demo.view import view
 from demo.watch import Watcher
+from headrace.client.admin import Admin
+from headrace.client.bus import Bus
 from headrace.errors import HeadraceError
-from headrace.errors.installing import how_to_install
+from headrace.installing import how_to_install
+from headrace.patience import Patience
 from headrace.testing import BrokerProcess, broker_process
 
 if TYPE_CHECKING:
@@ -42,7 +43,6 @@ if TYPE_CHECKING:
 PARTITIONS = 4
 DEAD_LETTER_TOPIC = "table.dead-letters"
 _LOOK_SECONDS = 0.5
-_PATIENCE_SECONDS = 30.0
 # Once the feed is over, what is left is seconds of work; this long means that something hangs.
 _CATCH_UP_SECONDS = 180.0
 _KEPT_RATE = 50.0
@@ -84,7 +84,7 @@ class Story:
                 f"a broker on {broker.bootstrap}, ready {broker.ready_seconds:.2f} s after its "
                 f"start; sensors send JSON to its topic {TOPIC}, about one in a hundred is bad"
             )
-            _create_topic(broker.bootstrap)
+            Admin(Bus(broker.bootstrap)).create_topic(TOPIC, PARTITIONS)
             self._say("two pipelines follow them, on one Spark session; as commands they are")
             for each in self._pipelines:
                 self._say(f"  {each.command(broker.bootstrap, self._state_dir)}")
@@ -113,7 +113,7 @@ class Story:
             FeedSender(broker.bootstrap, TOPIC, rate=wishes.rate, seconds=wishes.seconds) as feed,
             view(self._console, watcher) as show,
         ):
-            deadline = None
+            patience = None  # from the end of the feed on
             while True:
                 running.check()
                 is_sending = feed.is_running
@@ -123,8 +123,8 @@ class Story:
                 if not is_sending and lag == 0:
                     return feed.wait()
                 if not is_sending:
-                    deadline = deadline or time.monotonic() + _CATCH_UP_SECONDS
-                    if time.monotonic() > deadline:
+                    patience = patience or Patience(_CATCH_UP_SECONDS)
+                    if patience.is_over:
                         raise DemoError(
                             f"the pipelines have not caught up {_CATCH_UP_SECONDS:g} s after the "
                             f"last message: {lag:,} are left"
@@ -218,9 +218,3 @@ def _ask_spark(spark: "SparkSession", place: str) -> Answers:
         sensors=latest["sensors"],
         hundredths=latest["hundredths"],
     )
-
-
-def _create_topic(bootstrap: str) -> None:
-    admin = AdminClient({"bootstrap.servers": bootstrap, "log_level": 0})
-    for future in admin.create_topics([NewTopic(TOPIC, PARTITIONS, 1)]).values():
-        future.result(_PATIENCE_SECONDS)

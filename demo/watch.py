@@ -8,13 +8,10 @@ import time
 from collections.abc import Sequence
 from typing import NamedTuple
 
-from confluent_kafka import ConsumerGroupTopicPartitions, KafkaException
-from confluent_kafka.admin import AdminClient
-
+from headrace.client.admin import Admin
 from headrace.client.bus import Bus
-from headrace.pipelines.topic_positions import TopicPositions
+from headrace.client.errors import BusError
 
-_TIMEOUT_SECONDS = 10.0
 # Pipelines commit once a batch: a rate over less than this would only show the batches.
 _RATE_SECONDS = 5.0
 
@@ -40,9 +37,7 @@ class Watcher:
         self.groups = tuple(groups)
         self.looks: list[Look] = []
         self._topic, self._dead_letter_topic = topic, dead_letter_topic
-        bus = Bus(bootstrap)
-        self._positions = TopicPositions(bus)
-        self._admin = AdminClient({"bootstrap.servers": bootstrap, "log_level": 0})
+        self._admin = Admin(Bus(bootstrap))
         self._started_at = time.monotonic()
 
     def look(self) -> Look:
@@ -55,24 +50,18 @@ class Watcher:
         return look
 
     def _ends(self) -> dict[str, int]:
-        known = self._positions.topics()
+        known = self._admin.metadata().topics
         topics = [name for name in (self._topic, self._dead_letter_topic) if name in known]
         ends = dict.fromkeys(topics, 0)
-        wanted = [(topic, number) for topic in topics for number in known[topic]]
-        for (topic, _), end in self._positions.ends(wanted).items():
+        wanted = [(topic, number) for topic in topics for number in known[topic].partitions]
+        for (topic, _), end in self._admin.end_offsets(wanted).items():
             ends[topic] += end
         return ends
 
     def _done(self, group: str) -> int:
-        asked = [ConsumerGroupTopicPartitions(group)]
-        described = self._admin.describe_consumer_groups([group], request_timeout=_TIMEOUT_SECONDS)
-        with contextlib.suppress(KafkaException):  # the group is not there yet
-            described[group].result()  # a coordinator that is not ready yet answers this unharmed
-            futures = self._admin.list_consumer_group_offsets(
-                asked, request_timeout=_TIMEOUT_SECONDS
-            )
-            positions = futures[group].result().topic_partitions
-            return sum(max(0, each.offset) for each in positions if each.topic == self._topic)
+        with contextlib.suppress(BusError):  # the group is not there yet
+            offsets = self._admin.group_offsets(group)
+            return sum(offset for (topic, _), offset in offsets.items() if topic == self._topic)
         return 0
 
 

@@ -8,11 +8,12 @@ from collections.abc import Iterator, Mapping
 from contextlib import contextmanager
 from pathlib import Path
 
+from bench.baseline import environment_of
 from bench.driver import RunningBroker
 from bench.errors import BenchError
+from headrace.client.cluster_questions import is_serving
 from headrace.java.jars import cache_directory
 from headrace.kafka import process
-from headrace.kafka.probe import answers_metadata
 
 _HOST = "127.0.0.1"
 _READY_TIMEOUT_S = 30
@@ -31,7 +32,7 @@ class HeadraceDriver:
         source: Path | None = None,
         settings: Mapping[str, str] | None = None,
     ) -> None:
-        """`source` is a checkout of headrace to run instead of this one."""
+        """`source` is where another commit was built, to run instead of this one."""
         self.name = name
         self._source = source
         self._settings = dict(settings or {})
@@ -69,16 +70,18 @@ class HeadraceDriver:
 
 def _environment(source: Path | None) -> dict[str, str]:
     """Return ours, with byte code kept as in an installation but out of the source tree."""
-    environment = {k: v for k, v in os.environ.items() if k != "PYTHONDONTWRITEBYTECODE"}
-    if source is not None:
-        environment["PYTHONPATH"] = str(source / "src")
-    return environment | {"PYTHONPYCACHEPREFIX": str(cache_directory() / "pycache")}
+    if source is None:
+        environment = {**os.environ, "PYTHONPYCACHEPREFIX": str(cache_directory() / "pycache")}
+    else:
+        environment = environment_of(source)
+    environment.pop("PYTHONDONTWRITEBYTECODE", None)
+    return environment
 
 
 def _await_ready(
     running: subprocess.Popen[bytes], port: int, log_file: Path, deadline: float
 ) -> None:
-    while not answers_metadata(_HOST, port):
+    while not is_serving((_HOST, port)):
         code = running.poll()
         if code is not None or time.monotonic() > deadline:
             what = "was not ready in time" if code is None else f"exited with code {code}"

@@ -8,8 +8,8 @@ from typer.testing import CliRunner
 
 from headrace.cli.app import app
 from headrace.cli.connection import Connection
-from headrace.cli.output import CommandError, UsageError
-from headrace.cli.serve import ServeOptions, load_settings
+from headrace.cli.serve.options import ServeOptions, load_settings
+from headrace.cli.terminal import CommandError, UsageError
 from headrace.kafka.process import free_ports
 
 

@@ -69,7 +69,7 @@ def test_a_pipe_that_was_never_read_is_quiet_too(bootstrap: str) -> None:
 
 
 @pytest.mark.parametrize(
-    ("module", "word"), [("headrace.cli.app", "cluster"), ("headrace.cli.serve", "serve")]
+    ("module", "word"), [("headrace.cli.app", "cluster"), ("headrace.cli.serve.command", "serve")]
 )
 def test_an_interrupt_before_the_command_runs_is_130_and_silent(module: str, word: str) -> None:
     program = INTERRUPTED_IMPORT.format(module=module)

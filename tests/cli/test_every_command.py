@@ -12,13 +12,13 @@ from pathlib import Path
 import pytest
 from tests.test_docs import COMMANDS
 
-from headrace.cli import EXIT_INTERRUPTED
 from headrace.cli.connection import Connection
+from headrace.cli.exit_codes import EXIT_INTERRUPTED
 from headrace.java.jars import cache_directory
 from headrace.kafka.cluster import Cluster
 from headrace.kafka.process import free_ports
-from headrace.pipelines.running.process import process_of
 from headrace.pipelines.running.run_state import RUNNING, RunDirectory
+from headrace.process_lookup import process_of
 from headrace.testing import RunningBroker, running_broker
 
 # These go on until they are told to stop; the test does so after their first line.

@@ -1,7 +1,7 @@
 import pytest
 
-from headrace.cli.output import UsageError
 from headrace.cli.positions import Kind, Position, parse_position
+from headrace.cli.terminal import UsageError
 
 NOW_MS = 1_794_816_000_000  # 2026-11-16T08:00Z
 

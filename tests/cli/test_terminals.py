@@ -7,8 +7,8 @@ from pathlib import Path
 import pytest
 from tests.cli.terminals import on_a_terminal
 
-from headrace.cli import EXIT_INTERRUPTED
 from headrace.cli.connection import Connection
+from headrace.cli.exit_codes import EXIT_INTERRUPTED
 from headrace.testing import running_broker
 
 

@@ -88,6 +88,7 @@ def test_a_partition_nobody_leads_does_not_hide_the_offsets_of_others(
     found = ask(admin, [("led", 0), ("absent", 0), ("led", 7)], is_partial=True)
 
     assert list(found) == [("led", 0)]
+    assert ask(admin, [("absent", 0)], is_partial=True) == {}
 
 
 def test_a_groups_offsets_are_set_read_and_deleted(admin: Admin) -> None:

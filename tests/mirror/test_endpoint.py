@@ -8,8 +8,8 @@ from confluent_kafka import KafkaError, KafkaException
 from tests.mirror.conftest import Told
 
 from headrace.client.bus import Bus
-from headrace.errors import MirrorError
 from headrace.mirror.endpoint import Endpoint
+from headrace.mirror.errors import MirrorError
 from headrace.mirror.writer import ConnectionLostError
 from headrace.patience import StoppedError
 

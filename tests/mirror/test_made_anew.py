@@ -20,7 +20,7 @@ from tests.mirror.conftest import (
     numbers,
 )
 
-from headrace.errors import MirrorError, MirrorIdentityError, MirrorRefusedError
+from headrace.mirror.errors import MirrorError, MirrorIdentityError, MirrorRefusedError
 from headrace.mirror.interface import VERIFYING
 from headrace.mirror.state import STATE_TOPIC
 from headrace.model import known_topic_id

@@ -11,7 +11,7 @@ import pytest
 from confluent_kafka import Consumer
 from tests.mirror.conftest import Bus, Mirroring, during, has_caught_up
 
-from headrace.errors import MirrorError, MirrorRefusedError
+from headrace.mirror.errors import MirrorError, MirrorRefusedError
 from headrace.mirror.interface import FOLLOWING, MirrorProgress
 from headrace.mirror.lock import locked
 from headrace.mirror.state import STATE_TOPIC

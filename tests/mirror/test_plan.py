@@ -2,8 +2,8 @@ import re
 
 import pytest
 
-from headrace.errors import MirrorRefusedError
 from headrace.mirror.endpoint import MirroredTopic
+from headrace.mirror.errors import MirrorRefusedError
 from headrace.mirror.plan import (
     RESUME,
     chain_at,

@@ -2,8 +2,8 @@ import pytest
 from tests.mirror.conftest import Told
 
 from headrace.client.bus import Bus
-from headrace.errors import MirrorError
 from headrace.mirror.endpoint import Endpoint
+from headrace.mirror.errors import MirrorError
 from headrace.mirror.offset_map import Pair
 from headrace.mirror.reading import BatchSize
 from headrace.mirror.state import (

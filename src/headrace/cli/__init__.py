@@ -1,4 +1,4 @@
-"""The command line: one module per noun.
+"""The command line: one module or sub-package per noun.
 
 `main` sends `serve` straight to its module: typer costs a quarter of the 0.3 s in which a
 broker is to be ready.
@@ -6,9 +6,7 @@ broker is to be ready.
 
 import sys
 
-EXIT_FAILED = 1  # it was tried and did not work, or damage was found
-EXIT_USAGE = 2  # the command line or the configuration cannot be right
-EXIT_INTERRUPTED = 130  # what shells make of SIGINT: 128 + 2
+from headrace.cli.exit_codes import EXIT_INTERRUPTED
 
 
 def main() -> None:
@@ -20,11 +18,12 @@ def main() -> None:
 
 
 def _run(arguments: list[str]) -> None:
+    # Where hypothesis is installed kio imports it, which takes longer than all the rest
+    # of the start. None makes that import fail, as it does where it is not installed.
+    sys.modules.setdefault("hypothesis", None)  # type: ignore[arg-type]
     if arguments[:1] == ["serve"] and not {"-h", "--help"} & set(arguments):
-        # Where hypothesis is installed kio imports it, which takes longer than all the rest
-        # of the start. None makes that import fail, as it does where it is not installed.
-        sys.modules.setdefault("hypothesis", None)  # type: ignore[arg-type]
-        from headrace.cli.serve import parse_arguments, run
+        from headrace.cli.serve.command import run
+        from headrace.cli.serve.options import parse_arguments
 
         sys.exit(run(parse_arguments(arguments[1:])))
     from headrace.cli.app import app

@@ -6,22 +6,22 @@ from typing import Annotated
 import typer
 
 from headrace import __version__
-from headrace.cli import (
-    cluster,
-    configs,
-    consume,
-    groups,
-    kafka,
-    log,
-    mirror,
-    pipeline,
-    produce,
-    sql,
-    top,
-    topics,
-)
-from headrace.cli import serve as serving
-from headrace.cli.output import help_style
+from headrace.cli import cluster, configs
+from headrace.cli.consume.command import consume
+from headrace.cli.groups import commands as groups
+from headrace.cli.kafka import commands as kafka
+from headrace.cli.log import commands as log
+from headrace.cli.mirror.command import EPILOG as MIRROR_EPILOG
+from headrace.cli.mirror.command import mirror
+from headrace.cli.pipeline import commands as pipeline
+from headrace.cli.produce.command import produce
+from headrace.cli.serve import options as serving
+from headrace.cli.serve.command import run as run_broker
+from headrace.cli.sql.command import EPILOG as SQL_EPILOG
+from headrace.cli.sql.command import sql
+from headrace.cli.terminal import help_style
+from headrace.cli.top.command import top
+from headrace.cli.topics import commands as topics
 
 app = typer.Typer(
     name="headrace",
@@ -40,11 +40,11 @@ app.add_typer(log.app, name="log")
 app.add_typer(pipeline.app, name="pipeline")
 app.add_typer(kafka.app, name="kafka")
 # data commands
-app.command(epilog="Example: headrace produce greetings /etc/hostname")(produce.produce)
-app.command(epilog="Example: headrace consume greetings --from -1h --json")(consume.consume)
-app.command(epilog="Example: headrace top --interval 5")(top.top)
-app.command(epilog=sql.EPILOG)(sql.sql)
-app.command(epilog=mirror.EPILOG)(mirror.mirror)
+app.command(epilog="Example: headrace produce greetings /etc/hostname")(produce)
+app.command(epilog="Example: headrace consume greetings --from -1h --json")(consume)
+app.command(epilog="Example: headrace top --interval 5")(top)
+app.command(epilog=SQL_EPILOG)(sql)
+app.command(epilog=MIRROR_EPILOG)(mirror)
 
 
 def _print_version(is_wanted: bool) -> None:
@@ -99,4 +99,4 @@ def serve(
         log_level=log_level,
         allow_public=allow_public,
     )
-    raise typer.Exit(serving.run(options))
+    raise typer.Exit(run_broker(options))

@@ -7,10 +7,10 @@ from typing import Annotated
 
 import typer
 
+from headrace.cli.assignments import alter_configs, parse_assignments
 from headrace.cli.completion import topic_names
-from headrace.cli.config_values import alter_configs, parse_assignments
 from headrace.cli.connection import Connection, connects
-from headrace.cli.output import (
+from headrace.cli.terminal import (
     NONE,
     Json,
     UsageError,

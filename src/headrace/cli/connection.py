@@ -13,8 +13,8 @@ from typing import TYPE_CHECKING, Annotated, Any, TypeVar
 
 import typer
 
-from headrace.cli import EXIT_FAILED
-from headrace.cli.output import CommandError, UsageError, ending_well, tell
+from headrace.cli.exit_codes import EXIT_FAILED
+from headrace.cli.terminal import CommandError, UsageError, ending_well, tell
 from headrace.client.addresses import DEFAULT_BOOTSTRAP, parse_addresses
 from headrace.client.admin import DEFAULT_TIMEOUT_S, Admin
 from headrace.client.bus import Bus
@@ -64,11 +64,6 @@ class Connection:
             return parse_addresses(self.bootstrap, "--bootstrap")
         except PropertyError as error:
             raise UsageError(str(error)) from error
-
-    @property
-    def is_plaintext(self) -> bool:
-        """Whether a bare socket can talk to the broker: no TLS, no SASL."""
-        return self._bus.is_plaintext
 
     def config(self, more: Mapping[str, object] | None = None) -> dict[str, object]:
         """What any confluent_kafka client is made from; the user's properties win over `more`."""

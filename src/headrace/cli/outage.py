@@ -3,7 +3,7 @@
 from typing import TYPE_CHECKING, Any
 
 from headrace.cli.connection import Connection
-from headrace.cli.output import tell
+from headrace.cli.terminal import tell
 
 if TYPE_CHECKING:
     from confluent_kafka import KafkaError

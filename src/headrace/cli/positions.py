@@ -3,7 +3,7 @@
 The forms are those of `headrace.client.positions`; `offsets.py` turns one into offsets.
 """
 
-from headrace.cli.output import UsageError
+from headrace.cli.terminal import UsageError
 from headrace.client import positions
 from headrace.client.positions import LATEST, OLDEST, SYNTAX, Kind, Position
 from headrace.errors import ConfigError

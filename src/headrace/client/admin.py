@@ -5,9 +5,10 @@ cluster and groups, which are still confluent_kafka's own. What may pass is aske
 `timeout_s` is over: a partition between two leaders, a coordinator that starts.
 """
 
+import contextlib
 import socket
 import threading
-from collections.abc import Callable, Iterable, Mapping
+from collections.abc import Callable, Iterable, Iterator, Mapping
 from concurrent.futures import Future
 from dataclasses import dataclass
 from typing import TYPE_CHECKING, Any, NamedTuple, TypeVar
@@ -30,6 +31,8 @@ from headrace.patience import Patience
 
 if TYPE_CHECKING:
     from confluent_kafka import KafkaError
+
+    from headrace.client.wire import WireConnection
 
 # Long enough for a cluster across an ocean to answer, short enough to wait for on a terminal.
 DEFAULT_TIMEOUT_S = 10.0
@@ -75,7 +78,13 @@ class TopicDescription(NamedTuple):
 
 
 class Admin:
-    """One connection, opened by the first question. Owned by one thread.
+    """Asks and changes a bus: topics, configs, offsets, groups. Owned by one thread.
+
+        admin = Admin(bus)
+        admin.ensure_topic("orders", partitions=4, configs={"retention.ms": "86400000"})
+        assert admin.end_offsets([("orders", 0)])["orders", 0] >= 0
+
+    Every failure is a BusError. There is one connection, opened by the first question.
 
     Every question goes through `ask`, and its futures through `result`: a subclass that waits in
     another way replaces these. librdkafka's admin client can end the process when a broker dies
@@ -90,7 +99,7 @@ class Admin:
         timeout_s: float = DEFAULT_TIMEOUT_S,
         config: Mapping[str, object] | None = None,
     ) -> None:
-        """`config` is for librdkafka; the user's properties win over it."""
+        """`timeout_s` bounds each question; `config` is librdkafka's, the user's properties win."""
         self.bus = bus
         self.timeout_s = timeout_s
         self.config = dict(config or {})
@@ -283,6 +292,27 @@ class Admin:
         beyond = [partition for partition, offset in found.items() if offset < 0]
         return found | self.end_offsets(beyond, isolation_level, is_partial=is_partial)
 
+    # What librdkafka has no call for
+
+    def api_versions(self, metadata: Any) -> dict[int, tuple[int, int]] | None:
+        """Oldest and newest version of each API, by its key; None when no broker says so."""
+        from headrace.client.broker_questions import api_versions
+
+        return next(self._of_brokers(metadata, api_versions), None)
+
+    def log_sizes(self, metadata: Any) -> dict[Partition, int]:
+        """Bytes of each partition on the disk, where its broker says so.
+
+        Of its copies the largest counts, the others are behind.
+        """
+        from headrace.client.broker_questions import log_sizes
+
+        sizes = dict[Partition, int]()
+        for found in self._of_brokers(metadata, log_sizes):
+            for partition, size_bytes in found.items():
+                sizes[partition] = max(size_bytes, sizes.get(partition, 0))
+        return sizes
+
     # Groups
 
     def list_groups(self) -> Any:
@@ -468,6 +498,19 @@ class Admin:
             return found
 
         return self.ask(ask)
+
+    def _of_brokers(
+        self, metadata: Any, question: "Callable[[WireConnection], _Answer]"
+    ) -> Iterator[_Answer]:
+        """What those brokers say that answer: it is good to know, and nothing depends on it."""
+        from headrace.client.wire import WireConnection
+
+        for broker in metadata.brokers.values():
+            with contextlib.suppress(BusError):
+                address = broker.host, broker.port
+                with WireConnection(address, self.bus, self.timeout_s) as connection:
+                    answer = question(connection)
+                yield answer
 
     def _each(self, futures: "Mapping[str, Future[object]]") -> dict[str, BusError | None]:
         from confluent_kafka import KafkaError, KafkaException

@@ -19,9 +19,9 @@ from headrace.client.error_table import (
 )
 from headrace.client.errors import BusError
 from headrace.client.librdkafka import bus_errors, places
-from headrace.errors import MirrorError
 from headrace.mirror.content import HEAD, NULL, content, writable_ms
 from headrace.mirror.endpoint import Endpoint
+from headrace.mirror.errors import MirrorError
 from headrace.mirror.identity import beyond_repair, from_the_start
 from headrace.mirror.partition_copy import CopyMark, PartitionCopy
 from headrace.mirror.reading import POLL_S, BatchSize

@@ -15,7 +15,7 @@ from headrace.client.complaints import Complaints
 from headrace.client.error_table import Kind, NamedError
 from headrace.client.errors import BusError
 from headrace.client.librdkafka import bus_errors, make_consumer
-from headrace.errors import MirrorError
+from headrace.mirror.errors import MirrorError
 from headrace.mirror.interface import MirrorListener
 from headrace.model import TopicPartition
 from headrace.patience import Patience, StoppedError

@@ -10,8 +10,8 @@ from typing import Any
 
 from headrace.client.error_table import is_end_of_partition, is_passing
 from headrace.client.librdkafka import places
-from headrace.errors import MirrorError
 from headrace.mirror.endpoint import Endpoint
+from headrace.mirror.errors import MirrorError
 from headrace.model import TopicPartition
 
 # Nothing for so long: is there anything to wait for? Longer than a broker needs after its start

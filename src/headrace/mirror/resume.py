@@ -2,8 +2,8 @@
 
 from collections.abc import Iterable
 
-from headrace.errors import MirrorError
 from headrace.mirror.endpoint import Endpoint
+from headrace.mirror.errors import MirrorError
 from headrace.mirror.identity import another_writer, beyond_repair, from_the_start
 from headrace.mirror.interface import MirrorListener
 from headrace.mirror.partition_copy import Overlap, PartitionCopy, first_checkpoint

@@ -7,9 +7,9 @@ accounted for, wherever the process is cut off.
 import time
 from collections.abc import Callable, Collection, Iterable
 
-from headrace.errors import MirrorError, MirrorRefusedError
 from headrace.mirror.copying import Copier
 from headrace.mirror.endpoint import Endpoint, MirroredTopic
+from headrace.mirror.errors import MirrorError, MirrorRefusedError
 from headrace.mirror.groups import Groups
 from headrace.mirror.identity import SOURCE, TARGET, another_writer, gone_from_source
 from headrace.mirror.interface import (

@@ -1,8 +1,8 @@
 """Topics at the target: made ready for a copy, and given their own configs after it."""
 
 from headrace.client.admin import BROKERS_DEFAULT
-from headrace.errors import MirrorError
 from headrace.mirror.endpoint import UNKNOWN_S, Endpoint, MirroredTopic
+from headrace.mirror.errors import MirrorError
 from headrace.mirror.identity import TARGET, gone_from_target, is_other, made_anew
 from headrace.mirror.interface import MirrorListener
 from headrace.mirror.plan import TopicPlan, copying_configs, final_configs

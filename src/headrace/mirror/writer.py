@@ -13,8 +13,8 @@ from typing import Any
 from headrace.client.error_table import NamedError, is_silence, is_too_large, sentence_of
 from headrace.client.errors import BusError
 from headrace.client.librdkafka import make_producer
-from headrace.errors import MirrorError
 from headrace.mirror.endpoint import UNKNOWN_S, Endpoint
+from headrace.mirror.errors import MirrorError
 from headrace.patience import Patience, StoppedError
 
 # Larger than what brokers take by default: a batch that was small when it was compressed at the

@@ -8,8 +8,8 @@ when a row first names it.
 from collections.abc import Iterable
 from dataclasses import dataclass
 
-from headrace.errors import PipelineDefinitionError
 from headrace.pipelines.definition import Sink, Source
+from headrace.pipelines.errors import PipelineDefinitionError
 from headrace.pipelines.sinks.topic import TopicSink
 from headrace.pipelines.source import TopicSource, matches
 
@@ -66,7 +66,7 @@ class TopicsInUse:
         return self.refuse(topic)
 
 
-def refuse_twins(sinks: Iterable[Sink]) -> None:
+def refuse_duplicates(sinks: Iterable[Sink]) -> None:
     """Raise PipelineDefinitionError if two sinks are one place."""
     seen = set[str]()
     for sink in sinks:

@@ -9,7 +9,7 @@ import re
 from dataclasses import dataclass
 from pathlib import Path
 
-from headrace.errors import PipelineDefinitionError
+from headrace.pipelines.errors import PipelineDefinitionError
 
 _NAME = re.compile(r"[a-z][a-z0-9_]*")
 
@@ -44,14 +44,12 @@ _TEST = '''"""The transform on rows by hand, and the whole pipeline over a broke
 from pathlib import Path
 
 import pytest
-from confluent_kafka import Producer
 from pyspark.testing import assertDataFrameEqual
 
-from headrace.pipelines import Bus, Run, TopicSource
-from headrace.pipelines.registry import find
-from headrace.pipelines.spark.session import open_session
+from headrace.client.producer import Producer
+from headrace.pipelines import Bus, Run, load_pipeline, open_session
 
-MODULE = find(str(Path(__file__).with_name("{file}")))
+FILE = Path(__file__).with_name("{file}")
 
 
 @pytest.fixture(scope="session")
@@ -60,7 +58,7 @@ def spark():
 
 
 def test_only_hot_readings_are_kept(spark):
-    pipeline = MODULE.build()
+    pipeline = load_pipeline(FILE)
     readings = spark.createDataFrame(
         [("cellar", 11.5), ("oven", 180.0)], "sensor string, celsius double"
     )
@@ -72,11 +70,11 @@ def test_only_hot_readings_are_kept(spark):
 
 
 def test_a_record_on_the_bus_becomes_a_row(spark, headrace_bootstrap):
-    producer = Producer({{"bootstrap.servers": headrace_bootstrap}})
-    producer.produce("readings", b'{{"sensor": "oven", "celsius": 180.0}}')
-    assert producer.flush(10) == 0
-    pipeline = MODULE.build(source=TopicSource(topics=("readings",)))
-    run = Run(spark=spark, bus=Bus(headrace_bootstrap), name="{name}", app_id="test")
+    bus = Bus(headrace_bootstrap)
+    with Producer(bus) as producer:
+        producer.send("readings", b'{{"sensor": "oven", "celsius": 180.0}}')
+    pipeline = load_pipeline(FILE, source="readings")
+    run = Run(spark=spark, bus=bus, name="{name}", app_id="test")
 
     rows = pipeline.transform(pipeline.decoder.decode(pipeline.source.batch(run)))
 

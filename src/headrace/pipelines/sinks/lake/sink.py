@@ -5,8 +5,8 @@ from dataclasses import dataclass, field
 from pathlib import Path
 from typing import TYPE_CHECKING
 
-from headrace.errors import PipelineDefinitionError, SinkError, SourceError
 from headrace.pipelines.definition import OpenSink, Option, Run, Sink
+from headrace.pipelines.errors import PipelineDefinitionError, SinkError, SourceError
 from headrace.pipelines.sinks.lake.write_options import (
     COMPRESSIONS,
     DEFAULT_COMPRESSION,
@@ -123,7 +123,7 @@ def read_lake(spark: "SparkSession", path: str) -> "DataFrame":
     return spark.read.schema(schema).parquet(path)
 
 
-def compact(spark: "SparkSession", path: str) -> tuple[int, int]:
+def compact_lake(spark: "SparkSession", path: str) -> tuple[int, int]:
     """Merge all small files of a lake now; the numbers of files merged and made."""
     from uuid import uuid4
 

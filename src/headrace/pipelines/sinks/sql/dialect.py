@@ -22,7 +22,7 @@ Connection = Any
 
 
 @dataclass(frozen=True, slots=True)
-class Fault:
+class DatabaseFault:
     """What an error of the driver means. A transient one may be gone at the next attempt."""
 
     sentence: str
@@ -48,7 +48,7 @@ class Dialect(ABC):
         """Open a connection; driver's errors go through `fault`."""
 
     @abstractmethod
-    def fault(self, error: Exception, address: Address) -> Fault:
+    def fault(self, error: Exception, address: Address) -> DatabaseFault:
         """What `error` means, in one sentence."""
 
     def quote(self, name: str) -> str:
@@ -162,18 +162,3 @@ def transaction(dialect: Dialect, connection: Connection) -> Iterator[None]:
         except dialect.errors:
             connection.close()
         raise
-
-
-def dialect_of(address: Address) -> Dialect:
-    """The dialect an address speaks."""
-    if address.kind == "sqlite":
-        from headrace.pipelines.sinks.sql.sqlite import Sqlite
-
-        return Sqlite()
-    if address.kind == "postgresql":
-        from headrace.pipelines.sinks.sql.postgresql import Postgresql
-
-        return Postgresql()
-    from headrace.pipelines.sinks.sql.mariadb import Mariadb
-
-    return Mariadb()

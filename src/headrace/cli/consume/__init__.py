@@ -1,0 +1,1 @@
+"""`headrace consume`: messages to stdout."""

@@ -1,0 +1,1 @@
+"""`headrace groups`: list, describe, reset and delete consumer groups."""

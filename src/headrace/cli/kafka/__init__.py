@@ -1,0 +1,1 @@
+"""`headrace kafka`: clusters of real Apache Kafka on this machine."""

@@ -1,0 +1,1 @@
+"""`headrace log`: look into log files and check them."""

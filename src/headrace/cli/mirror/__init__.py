@@ -1,0 +1,1 @@
+"""`headrace mirror`: from one bus to another."""

@@ -1,0 +1,1 @@
+"""`headrace pipeline`: pipelines on Spark, their runs and their dead letters."""

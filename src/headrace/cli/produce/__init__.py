@@ -1,0 +1,1 @@
+"""`headrace produce`: lines and files to messages."""

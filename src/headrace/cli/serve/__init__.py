@@ -1,0 +1,1 @@
+"""`headrace serve`: the broker as a process."""

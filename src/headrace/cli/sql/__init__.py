@@ -1,0 +1,1 @@
+"""`headrace sql`: queries over topics."""

@@ -1,0 +1,1 @@
+"""`headrace top`: rates of topics and groups."""

@@ -1,0 +1,1 @@
+"""`headrace topics`: create, list, describe, alter and delete topics."""
