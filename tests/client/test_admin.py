@@ -93,8 +93,13 @@ def test_a_groups_offsets_are_set_read_and_deleted(admin: Admin) -> None:
     admin.set_group_offsets("g", {("grouped", 0): 2})
 
     assert admin.group_offsets("g") == {("grouped", 0): 2}
-    assert [each.group_id for each in admin.list_groups().valid] == ["g"]
-    assert admin.describe_group("g").members == []
+    listed, described = admin.list_groups(), admin.describe_group("g")
+    assert [(each.name, each.state, each.protocol) for each in listed.groups] == [
+        ("g", "Empty", "classic")
+    ]
+    assert listed.errors == ()
+    assert (described.state, described.members) == ("Empty", ())
+    assert admin.look_at_groups(["g", "absent"]) == {"g": (described, {("grouped", 0): 2})}
     assert admin.delete_groups(["g"]) == {"g": None}
     assert admin.group_offsets("g") == {}
 
@@ -111,6 +116,27 @@ def test_a_topics_id_is_written_as_kafkas_tools_write_it(admin: Admin) -> None:
     assert all(len(base64.urlsafe_b64decode(f"{each}==")) == 16 for each in found.values())
     assert not any(set(each) & set("+/") for each in found.values())
     assert admin.topic_ids([]) == {}
+
+
+def test_a_broker_and_its_partitions_are_described(admin: Admin) -> None:
+    admin.create_topic("described", 2)
+
+    metadata, cluster = admin.metadata(), admin.describe_cluster()
+
+    (broker,) = cluster.brokers
+    assert (broker.host, broker.port) == admin.bus.addresses[0]
+    assert (cluster.cluster_id, cluster.controller_id) == (metadata.cluster_id, broker.id)
+    assert [*metadata.brokers] == [broker.id]
+    assert {("described", 0), ("described", 1)} <= {*metadata.led_partitions()}
+    partition = metadata.topics["described"].partitions[1]
+    assert (partition.number, partition.leader, partition.replicas, partition.isr) == (
+        *(1, broker.id),
+        *((broker.id,), (broker.id,)),
+    )
+    assert not partition.is_under_replicated
+    (topic,) = admin.describe_topics(["described", "absent"]).values()
+    assert topic.partitions == metadata.topics["described"].partitions
+    assert topic.topic_id == admin.topic_ids(["described"])["described"]
 
 
 def test_where_nobody_listens_that_is_said_at_once() -> None:

@@ -1,8 +1,7 @@
 """Questions to a bus and changes of it, by librdkafka's admin client.
 
-Every failure is a BusError with its sentence. Answers are plain values, but for metadata, the
-cluster and groups, which are still confluent_kafka's own. What may pass is asked again until
-`timeout_s` is over: a partition between two leaders, a coordinator that starts.
+Every failure is a BusError with its sentence, answers are plain values. What may pass is asked
+again until `timeout_s` is over: a partition between two leaders, a coordinator that starts.
 """
 
 import socket
@@ -13,11 +12,23 @@ from typing import TYPE_CHECKING, Any, TypeVar
 
 from headrace.client.bus import READ_UNCOMMITTED, Bus
 from headrace.client.complaints import Complaints
+from headrace.client.descriptions import (
+    DEAD,
+    ClusterDescription,
+    GroupDescription,
+    GroupList,
+    Metadata,
+    TopicDescription,
+    cluster_of,
+    group_of,
+    groups_of,
+    metadata_of,
+    topic_of,
+)
 from headrace.client.error_table import NamedError, is_leaderless, is_passing, is_silence
 from headrace.client.errors import BusError
 from headrace.client.librdkafka import Partition
 from headrace.client.making import make_client
-from headrace.model import known_topic_id
 from headrace.patience import Patience
 
 if TYPE_CHECKING:
@@ -82,36 +93,40 @@ class Admin:
 
     # Topics
 
-    def metadata(self) -> Any:
-        """Brokers and topics as confluent_kafka's ClusterMetadata."""
-        return self.ask(lambda: self.raw.list_topics(timeout=self.timeout_s))
+    def metadata(self) -> Metadata:
+        """The brokers that are alive, and all topics."""
+        return metadata_of(self.ask(lambda: self.raw.list_topics(timeout=self.timeout_s)))
 
-    def describe_cluster(self) -> Any:
-        """The cluster as confluent_kafka's DescribeClusterResult."""
-        return self.ask(
-            lambda: self.result(self.raw.describe_cluster(request_timeout=self.timeout_s))
+    def describe_cluster(self) -> ClusterDescription:
+        """The brokers with their racks, and who controls them."""
+        return cluster_of(
+            self.ask(lambda: self.result(self.raw.describe_cluster(request_timeout=self.timeout_s)))
         )
 
     def cluster_id(self) -> str:
         """The cluster's id; empty where it gives none."""
-        return str(self.metadata().cluster_id or "")
+        return self.metadata().cluster_id
 
     def topic_ids(self, topics: Iterable[str]) -> dict[str, str]:
         """The id of each of these topics that is there; empty where the broker gives none."""
+        return {name: each.topic_id for name, each in self.describe_topics(topics).items()}
+
+    def describe_topics(self, topics: Iterable[str]) -> dict[str, TopicDescription]:
+        """Those of these topics that are there; asking for one never makes it."""
         from confluent_kafka import KafkaException, TopicCollection
 
         names = list(dict.fromkeys(topics))
         if not names:
             return {}
 
-        def ask() -> dict[str, str]:
+        def ask() -> dict[str, TopicDescription]:
             asked = TopicCollection(names)
-            found = dict[str, str]()
+            found = dict[str, TopicDescription]()
             for name, future in self.raw.describe_topics(
                 asked, request_timeout=self.timeout_s
             ).items():
                 try:
-                    found[name] = known_topic_id(str(self.result(future).topic_id))
+                    found[name] = topic_of(self.result(future))
                 except KafkaException as error:
                     if error.args[0].name() not in _NOT_THERE:
                         raise
@@ -273,17 +288,23 @@ class Admin:
 
     # Groups
 
-    def list_groups(self) -> Any:
-        """All groups as confluent_kafka's ListConsumerGroupsResult."""
-        return self.ask(
-            lambda: self.result(self.raw.list_consumer_groups(request_timeout=self.timeout_s))
+    def list_groups(self) -> GroupList:
+        """All groups, of those brokers that answer."""
+        return groups_of(
+            self.ask(
+                lambda: self.result(self.raw.list_consumer_groups(request_timeout=self.timeout_s))
+            )
         )
 
-    def describe_group(self, group: str) -> Any:
-        """A group as confluent_kafka describes it."""
-        return self.ask(
-            lambda: self.result(
-                self.raw.describe_consumer_groups([group], request_timeout=self.timeout_s)[group]
+    def describe_group(self, group: str) -> GroupDescription:
+        """A group and its members."""
+        return group_of(
+            self.ask(
+                lambda: self.result(
+                    self.raw.describe_consumer_groups([group], request_timeout=self.timeout_s)[
+                        group
+                    ]
+                )
             )
         )
 
@@ -298,15 +319,46 @@ class Admin:
 
         self.describe_group(group)
         asked = [ConsumerGroupTopicPartitions(group)]
-        answer = self.ask(
-            lambda: self.result(
-                self.raw.list_consumer_group_offsets(asked, request_timeout=self.timeout_s)[group]
+        return _committed(
+            self.ask(
+                lambda: self.result(
+                    self.raw.list_consumer_group_offsets(asked, request_timeout=self.timeout_s)[
+                        group
+                    ]
+                )
             )
         )
+
+    def look_at_groups(
+        self, names: Iterable[str]
+    ) -> dict[str, tuple[GroupDescription, dict[Partition, int]]]:
+        """Groups and what they have committed; those that cannot be had at once are left out.
+
+        All are asked for together: librdkafka asks for the offsets of one group at a time. None
+        goes to a coordinator that gave no description, see `group_offsets`.
+        """
+        from confluent_kafka import ConsumerGroupTopicPartitions
+
+        wanted, timeout_s = sorted(names), self.timeout_s
+        if not wanted:
+            return {}
+        answers = self.raw.describe_consumer_groups(wanted, request_timeout=timeout_s)
+        described = {
+            name: group_of(found)
+            for name in wanted
+            if (found := self._result_or_none(answers[name])) is not None
+        }
+        offsets = {
+            name: self.raw.list_consumer_group_offsets(
+                [ConsumerGroupTopicPartitions(name)], request_timeout=timeout_s
+            )[name]
+            for name, group in described.items()
+            if group.state != DEAD
+        }
         return {
-            (each.topic, each.partition): each.offset
-            for each in answer.topic_partitions or ()
-            if each.offset >= 0
+            name: (described[name], _committed(found))
+            for name, future in offsets.items()
+            if (found := self._result_or_none(future)) is not None
         }
 
     def set_group_offsets(self, group: str, offsets: Mapping[Partition, int]) -> None:
@@ -418,6 +470,14 @@ class Admin:
 
         return self.ask(ask)
 
+    def _result_or_none(self, future: "Future[_Answer]") -> _Answer | None:
+        from confluent_kafka import KafkaException
+
+        try:
+            return self.result(future)
+        except (KafkaException, TimeoutError):
+            return None
+
     def _each(self, futures: "Mapping[str, Future[object]]") -> dict[str, BusError | None]:
         from confluent_kafka import KafkaError, KafkaException
 
@@ -432,6 +492,14 @@ class Admin:
             else:
                 outcome[name] = None
         return outcome
+
+
+def _committed(answer: Any) -> dict[Partition, int]:
+    return {
+        (each.topic, each.partition): each.offset
+        for each in answer.topic_partitions or ()
+        if each.offset >= 0
+    }
 
 
 def _types() -> Any:

@@ -6,7 +6,7 @@ BusError.
 """
 
 import contextlib
-from collections.abc import Iterator, Mapping
+from collections.abc import Callable, Iterator, Mapping
 from typing import Any
 
 from headrace.client.bus import Bus
@@ -42,15 +42,32 @@ def places(offsets: Mapping[Any, int], note: str = "") -> list[Any]:
     ]
 
 
+def checked(answers: list[Any]) -> list[Any]:
+    """TopicPartitions that came back, for `bus_errors` and `Admin.ask` to hear of what is wrong."""
+    from confluent_kafka import KafkaException
+
+    for each in answers:
+        if each.error is not None:
+            raise KafkaException(each.error)
+    return answers
+
+
 @contextlib.contextmanager
-def bus_errors() -> Iterator[None]:
-    """Raise what librdkafka raises as BusError."""
+def bus_errors(failure: Callable[[Any], BusError] | None = None) -> Iterator[None]:
+    """Raise what librdkafka raises as BusError; an Admin's `failure` also explains a silence."""
     from confluent_kafka import KafkaException
 
     try:
         yield
     except KafkaException as error:
-        raise error_of(error.args[0]) from error
+        raise (failure or error_of)(error.args[0]) from error
+
+
+def error_type() -> type[Exception]:
+    """What its calls raise, for who calls too often for `bus_errors`."""
+    from confluent_kafka import KafkaException
+
+    return KafkaException
 
 
 def error_of(reason: Any) -> BusError:
