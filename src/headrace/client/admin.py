@@ -26,7 +26,7 @@ from headrace.client.descriptions import (
     topic_of,
 )
 from headrace.client.error_table import NamedError, is_leaderless, is_passing, is_silence
-from headrace.client.errors import BusError
+from headrace.client.errors import BusError, UnreachableError
 from headrace.client.librdkafka import Partition
 from headrace.client.making import make_client
 from headrace.patience import Patience
@@ -293,7 +293,8 @@ class Admin:
         return groups_of(
             self.ask(
                 lambda: self.result(self.raw.list_consumer_groups(request_timeout=self.timeout_s))
-            )
+            ),
+            self.failure,
         )
 
     def describe_group(self, group: str) -> GroupDescription:
@@ -394,7 +395,7 @@ class Admin:
         return self._raw
 
     def reach(self) -> None:
-        """Raise BusError unless somebody listens at one of the addresses."""
+        """Raise UnreachableError unless somebody listens at one of the addresses."""
         addresses = self.bus.addresses
         for address in addresses:
             try:
@@ -402,7 +403,7 @@ class Admin:
             except OSError:
                 continue
             return
-        raise BusError(None, f"no broker answers at {self.bus.bootstrap}", is_passing=True)
+        raise UnreachableError(self.bus.bootstrap)
 
     def ask(self, question: Callable[[], _Answer]) -> _Answer:
         """The answer to a question put to `raw`, asked again while that may help."""

@@ -1,11 +1,11 @@
 """What a bus says of itself, as plain values: brokers, topics, groups."""
 
-from collections.abc import Mapping
+from collections.abc import Callable, Mapping
 from dataclasses import dataclass
 from typing import Any
 
 from headrace.client.errors import BusError
-from headrace.client.librdkafka import Partition, error_of
+from headrace.client.librdkafka import Partition
 from headrace.model import known_topic_id
 
 DEAD = "Dead"  # the state of a group that does not exist
@@ -170,14 +170,14 @@ def topic_of(raw: Any) -> TopicDescription:
     )
 
 
-def groups_of(raw: Any) -> GroupList:
+def groups_of(raw: Any, failure: Callable[[Any], BusError]) -> GroupList:
     """From a ListConsumerGroupsResult."""
     return GroupList(
         tuple(
             ListedGroup(each.group_id, _STATES[each.state.name], each.type.name.lower())
             for each in sorted(raw.valid, key=lambda each: str(each.group_id))
         ),
-        tuple(error_of(each.args[0]) for each in raw.errors or ()),
+        tuple(failure(each.args[0]) for each in raw.errors or ()),
     )
 
 

@@ -35,9 +35,7 @@ class PartitionBounds:
             case Kind.OFFSET:
                 return dict.fromkeys(self.end, position.value)
             case Kind.TIME:
-                return self._admin.offsets_at(
-                    position.value, self.end, is_partial=self._is_partial
-                )
+                return self._admin.offsets_at(position.value, self.end, is_partial=self._is_partial)
             case Kind.SHIFT:
                 return {each: shift_from[each] + position.value for each in self.end}
 

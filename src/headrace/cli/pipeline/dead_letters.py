@@ -11,22 +11,10 @@ from typing import Annotated
 import typer
 
 from headrace.cli.connection import Connection, connects
-from headrace.cli.consume.read_range import find_partitions
-from headrace.cli.pipeline.dead_letter_topic import Box
-from headrace.cli.positions import OLDEST, Position, parse_position
-from headrace.cli.terminal import (
-    NONE,
-    CommandError,
-    Json,
-    UsageError,
-    Yes,
-    confirm,
-    print_json,
-    print_table,
-    tell,
-)
-from headrace.client.positions import MAX_TIME_MS
-from headrace.errors import SourceError
+from headrace.cli.endings import CommandError, UsageError, tell
+from headrace.cli.pipeline.dead_letter_topic import DeadLetterTopic
+from headrace.cli.terminal import NONE, Json, Yes, confirm, print_json, print_table
+from headrace.client.positions import MAX_TIME_MS, OLDEST, Position, parse_position
 from headrace.pipelines.dead_letters.letter import DeadLetter, Source
 from headrace.pipelines.dead_letters.reading import each_once, read_letters
 from headrace.pipelines.dead_letters.resubmission import PRODUCER_CONFIG, Plan, Resubmission
@@ -85,7 +73,7 @@ def dead_letters(
     Each record is listed once, however often it was written. What was sent again is remembered in
     the consumer group NAME.dead-letters, so that it is not sent twice by accident.
     """
-    box = Box(connection, name, topic)
+    box = DeadLetterTopic(connection, name, topic)
     if (to or all_) and not resubmit:
         raise UsageError(f"{'--to' if to else '--all'} goes with --resubmit")
     if summary and resubmit:
@@ -102,8 +90,6 @@ def dead_letters(
             _summarise(filter(is_wanted, each_once(box.letters(start))), is_json=is_json)
         else:
             _list(box, filter(is_wanted, each_once(box.letters(start))), limit, is_json=is_json)
-    except SourceError as error:
-        raise CommandError(str(error)) from error
     finally:
         box.close()
 
@@ -135,7 +121,9 @@ def _tell_none(topic: str, *, is_json: bool) -> None:
         print(f"no dead letters: there is no topic {topic}")
 
 
-def _list(box: Box, letters: Iterator[DeadLetter], limit: int | None, *, is_json: bool) -> None:
+def _list(
+    box: DeadLetterTopic, letters: Iterator[DeadLetter], limit: int | None, *, is_json: bool
+) -> None:
     sent = box.sent()
     rows = list[tuple[object, ...]]()
     for number, letter in enumerate(letters):
@@ -172,7 +160,7 @@ def _summarise(letters: Iterator[DeadLetter], *, is_json: bool) -> None:
 
 
 def _resubmit(
-    box: Box,
+    box: DeadLetterTopic,
     start: Position,
     is_wanted: Callable[[DeadLetter], bool],
     limit: int | None,
@@ -196,7 +184,7 @@ def _resubmit(
 
     plan = Plan(read(), sent, is_chosen, is_again=is_again, limit=limit)
     for target in [to] if to else list(plan.topics):
-        find_partitions(box.connection, box.consumer, [target], None)  # or says it is not there
+        box.connection.partitions([target])  # or says it is not there
     if not to:
         _tell_of_other_topics(box, plan.sources)
     if plan.chosen:
@@ -220,7 +208,7 @@ def _resubmit(
     _refuse_cut(box, plan.cut)
 
 
-def _tell_of_other_topics(box: Box, sources: Iterable[Source]) -> None:
+def _tell_of_other_topics(box: DeadLetterTopic, sources: Iterable[Source]) -> None:
     """Say which letters go to another topic than they are from, though it has the same name."""
     cluster_id = box.cluster_id()
     ids = box.topic_ids(each.topic for each in sources)
@@ -236,7 +224,7 @@ def _tell_of_other_topics(box: Box, sources: Iterable[Source]) -> None:
         tell(f"{_count(count)} came from a topic {topic} that was deleted and made again since")
 
 
-def _refuse_cut(box: Box, sources: "list[Source]") -> None:
+def _refuse_cut(box: DeadLetterTopic, sources: "list[Source]") -> None:
     """Raise CommandError for letters that lack a part of their record, naming where that is."""
     if not sources:
         return

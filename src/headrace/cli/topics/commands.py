@@ -7,24 +7,22 @@ import typer
 
 from headrace.cli.assignments import parse_assignments
 from headrace.cli.completion import topic_names
-from headrace.cli.connection import Connection, connects, tell_each
-from headrace.cli.exit_codes import EXIT_FAILED
+from headrace.cli.connection import Connection, connects
+from headrace.cli.endings import EXIT_FAILED, UsageError, tell, tell_each
 from headrace.cli.terminal import (
     NONE,
     Json,
-    UsageError,
     Yes,
     confirm,
     help_style,
+    human_bytes,
     print_facts,
     print_heading,
     print_json,
     print_table,
-    tell,
 )
 from headrace.cli.topics.description import (
     TopicFacts,
-    human_bytes,
     look_at_topics,
 )
 from headrace.client.admin import BROKERS_DEFAULT, Config
@@ -191,7 +189,7 @@ def delete(
         else:
             print(f"deleted topic {name}")
 
-    tell_each(connection, admin.delete_topics(names), tell_deleted)
+    tell_each(admin.delete_topics(names), tell_deleted)
 
 
 def _listed(topic: TopicFacts) -> dict[str, object]:

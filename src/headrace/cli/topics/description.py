@@ -1,11 +1,12 @@
 """What a broker knows about topics: partitions, replicas, offsets, bytes."""
 
 from collections.abc import Iterable, Sequence
-from typing import Any, NamedTuple
+from typing import NamedTuple
 
-from headrace.cli.offsets import Partition
 from headrace.cli.wire_questions import ask_log_sizes
 from headrace.client.admin import Admin
+from headrace.client.descriptions import BrokerDescription
+from headrace.client.librdkafka import Partition
 from headrace.model import INTERNAL_TOPICS
 
 
@@ -62,35 +63,35 @@ def look_at_topics(
         if name in metadata.topics and (has_internal or name not in INTERNAL_TOPICS)
     ]
     led = [
-        (topic.topic, partition.id)
+        (topic.name, partition.number)
         for topic in found
         for partition in topic.partitions.values()
-        if partition.leader >= 0
+        if partition.leader is not None
     ]
     oldest = admin.oldest_offsets(led, is_partial=True)
     end = admin.end_offsets(led, is_partial=True)
     sizes = _log_sizes(admin, metadata.brokers.values())
     return [
         TopicFacts(
-            topic.topic,
+            topic.name,
             [
                 PartitionFacts(
                     number,
-                    partition.leader if partition.leader >= 0 else None,
+                    partition.leader,
                     list(partition.replicas),
-                    list(partition.isrs),
-                    oldest.get((topic.topic, number)),
-                    end.get((topic.topic, number)),
-                    sizes.get((topic.topic, number)),
+                    list(partition.isr),
+                    oldest.get((topic.name, number)),
+                    end.get((topic.name, number)),
+                    sizes.get((topic.name, number)),
                 )
-                for number, partition in sorted(topic.partitions.items())
+                for number, partition in topic.partitions.items()
             ],
         )
         for topic in found
     ]
 
 
-def _log_sizes(admin: Admin, brokers: Iterable[Any]) -> dict[Partition, int]:
+def _log_sizes(admin: Admin, brokers: Iterable[BrokerDescription]) -> dict[Partition, int]:
     """Bytes of each partition; of its copies the largest counts, the others are behind."""
     sizes = dict[Partition, int]()
     if not admin.bus.is_plaintext:
@@ -100,13 +101,3 @@ def _log_sizes(admin: Admin, brokers: Iterable[Any]) -> dict[Partition, int]:
         for partition, size_bytes in answer.items():
             sizes[partition] = max(size_bytes, sizes.get(partition, 0))
     return sizes
-
-
-def human_bytes(count: int) -> str:
-    """Bytes in the unit that leaves one to three digits: 980 B, 1.5 MiB."""
-    amount = float(count)
-    for unit in ("B", "KiB", "MiB", "GiB"):
-        if amount < 1024:
-            return f"{amount:.0f} {unit}" if unit == "B" else f"{amount:.1f} {unit}"
-        amount /= 1024
-    return f"{amount:.1f} TiB"
