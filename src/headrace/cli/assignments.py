@@ -16,18 +16,21 @@ def parse_assignments(words: Iterable[str]) -> dict[str, str]:
     return configs
 
 
-def parse_pairs(option: str, texts: Iterable[str], form: str = "NAME=VALUE") -> dict[str, str]:
-    """What an option was given, as mapping; the value may be a password, so it is not shown."""
+def parse_pairs(
+    option: str, texts: Iterable[str], form: str = "NAME=VALUE", *, may_be_empty: bool = True
+) -> dict[str, str]:
+    """What an option was given, as mapping; `may_be_empty` is about the values."""
     pairs = dict[str, str]()
     for text in texts:
         name, separator, value = text.partition("=")
         name = name.strip()
-        if not separator or not name:
+        if not separator or not name or not (value or may_be_empty):
             raise UsageError(f"{option} {text}: write {form}")
         try:
             text.encode()
         except UnicodeEncodeError:
-            # Python has such bytes as lone surrogates, which neither a terminal nor a file takes.
+            # Python has such bytes as lone surrogates, which neither a terminal nor a file takes;
+            # the value may be a password.
             shown = name.encode("utf-8", "backslashreplace").decode("utf-8")
             raise UsageError(f"{option} {shown}: write its name and value in UTF-8") from None
         pairs[name] = value

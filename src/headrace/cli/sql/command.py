@@ -80,8 +80,8 @@ def sql(
     text = _read_query(query, file)
     if is_json and is_csv:
         raise UsageError("--json or --csv, not both")
-    schemas = parse_pairs("--schema", schema or (), "TOPIC=DDL")
-    settings = parse_pairs("--conf", conf or ())
+    schemas = parse_pairs("--schema", schema or (), "TOPIC=DDL", may_be_empty=False)
+    settings = parse_pairs("--conf", conf or (), may_be_empty=False)
     if limit is None and not (is_json or is_csv):
         limit = PRETTY_LIMIT
     from headrace.pipelines.sql_query.query import TopicQuery
