@@ -28,7 +28,8 @@ from kio.static.primitive import i8, i16, i32, i32Timedelta, i64
 from kio.static.protocol import Entity
 
 from bench.errors import BenchError
-from headrace.kafka.wire import WireConnection
+from headrace.client.errors import BusError
+from headrace.client.wire import WireConnection
 
 R = TypeVar("R", bound=Entity)
 
@@ -42,7 +43,7 @@ class Admin:
     """One connection to one broker; one question at a time."""
 
     def __init__(self, host: str, port: int) -> None:
-        self._connection = WireConnection((host, port), _TIMEOUT_S)
+        self._connection = WireConnection((host, port), timeout_s=_TIMEOUT_S)
 
     def close(self) -> None:
         self._connection.close()
@@ -104,7 +105,7 @@ class Admin:
     def _ask(self, request: Any, response_type: type[R]) -> R:
         try:
             answer = self._connection.ask(request)
-        except ConnectionError as error:
+        except BusError as error:
             raise BenchError(str(error)) from error
         assert isinstance(answer, response_type)
         return answer

@@ -3,13 +3,12 @@
 import re
 from collections.abc import Iterable
 
-from confluent_kafka import Consumer
 from rich.table import Table
 from rich.text import Text
 
 from headrace.client.bus import Bus
 from headrace.pipelines.dead_letters import DeadLetter
-from headrace.pipelines.dead_letters.reading import CONSUMER_CONFIG, each_once, read_letters
+from headrace.pipelines.dead_letters.reading import each_once, read_letters
 from headrace.pipelines.topic_positions import TopicPositions
 
 _TIMEOUT_SECONDS = 30.0
@@ -25,11 +24,7 @@ def all_letters(bootstrap: str, topic: str) -> list[DeadLetter]:
     partitions = positions.partitions([topic])
     starts, ends = positions.oldest(partitions), positions.ends(partitions)
     bounds = {each[1]: (starts[each], ends[each]) for each in partitions}
-    consumer = Consumer(bus.client_config(CONSUMER_CONFIG))
-    try:
-        return list(each_once(read_letters(consumer, topic, bounds, _TIMEOUT_SECONDS)))
-    finally:
-        consumer.close()
+    return list(each_once(read_letters(bus, topic, bounds, _TIMEOUT_SECONDS)))
 
 
 def by_reason(letters: Iterable[DeadLetter]) -> dict[str, list[DeadLetter]]:

@@ -33,7 +33,7 @@ from demo.sensors import SCHEMA, Books
 from demo.view import view
 from demo.watch import Watcher
 from headrace.errors import HeadraceError
-from headrace.errors.installing import how_to_install
+from headrace.installing import how_to_install
 from headrace.testing import BrokerProcess, broker_process
 
 if TYPE_CHECKING:

@@ -8,8 +8,9 @@ from typing import TYPE_CHECKING
 import pytest
 from hypothesis import settings
 
-from headrace.errors import JarError, JavaNotFoundError, SparkError
+from headrace.java.errors import JarError, JavaNotFoundError
 from headrace.java.installation import find_java
+from headrace.pipelines.errors import SparkError
 from headrace.pipelines.spark.installation import check_pyspark
 from headrace.pipelines.spark.jars import expected_jars
 from headrace.pipelines.spark.session import close_session, open_session

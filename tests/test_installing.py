@@ -6,7 +6,7 @@ from pathlib import Path
 
 import pytest
 
-from headrace.errors.installing import how_to_install
+from headrace.installing import how_to_install
 
 ROOT = Path(__file__).parents[1]
 # `headrace` from an index, with or without extras; nothing of that name is ours there.

@@ -10,9 +10,9 @@ from pathlib import Path
 
 from bench.driver import RunningBroker
 from bench.errors import BenchError
+from headrace.client.cluster_questions import is_serving
 from headrace.java.jars import cache_directory
 from headrace.kafka import process
-from headrace.kafka.probe import answers_metadata
 
 _HOST = "127.0.0.1"
 _READY_TIMEOUT_S = 30
@@ -78,7 +78,7 @@ def _environment(source: Path | None) -> dict[str, str]:
 def _await_ready(
     running: subprocess.Popen[bytes], port: int, log_file: Path, deadline: float
 ) -> None:
-    while not answers_metadata(_HOST, port):
+    while not is_serving((_HOST, port)):
         code = running.poll()
         if code is not None or time.monotonic() > deadline:
             what = "was not ready in time" if code is None else f"exited with code {code}"

@@ -7,7 +7,7 @@ from uuid import UUID
 import pytest
 
 from headrace.broker.catalog import FILE_NAME, PRODUCER_ID_BLOCK, Catalog
-from headrace.errors import StorageError, StorageWriteError
+from headrace.log.errors import StorageError, StorageWriteError
 from headrace.model import Topic
 
 

@@ -6,7 +6,7 @@ import pytest
 from headrace.broker.committer import Committer, Failures
 from headrace.broker.receive_buffer import Block
 from headrace.broker.waiting_fetches import WaitingFetches
-from headrace.errors import StorageWriteError
+from headrace.log.errors import StorageWriteError
 from headrace.metrics import Metrics
 
 

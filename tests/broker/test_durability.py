@@ -8,8 +8,8 @@ import pytest
 
 from headrace.broker import durability
 from headrace.broker.durability import DiskSync
-from headrace.errors import StorageWriteError
 from headrace.log.checkpoints import read_failed_syncs
+from headrace.log.errors import StorageWriteError
 from headrace.metrics import Metrics
 
 

@@ -4,8 +4,8 @@ from uuid import UUID
 
 import pytest
 
+from headrace.broker.errors import InvalidTopicError, UnknownTopicError
 from headrace.broker.log_finder import LogFinder
-from headrace.errors import InvalidTopicError, UnknownTopicError
 
 OFFSETS_ID = UUID(int=7)
 

@@ -8,7 +8,7 @@ import pytest
 from headrace.broker.catalog import PRODUCER_ID_BLOCK, Catalog
 from headrace.broker.metadata_changes import MetadataChanges
 from headrace.broker.producer_ids import ProducerIds
-from headrace.errors import StorageWriteError
+from headrace.log.errors import StorageWriteError
 
 
 @pytest.fixture

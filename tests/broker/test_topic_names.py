@@ -3,13 +3,13 @@ from uuid import UUID
 import pytest
 
 from headrace.broker import topic_names
+from headrace.broker.errors import InvalidTopicError
 from headrace.broker.topic_names import (
     MAX_NAME_LENGTH,
     check_topic_name,
     collision_key,
     new_topic_id,
 )
-from headrace.errors import InvalidTopicError
 
 
 @pytest.mark.parametrize("name", ["a", "A.b_c-9", "...", "-", "x" * MAX_NAME_LENGTH])

@@ -18,20 +18,18 @@ from headrace.broker import deletions as deletions_module
 from headrace.broker import topics as topics_module
 from headrace.broker import turns as turns_module
 from headrace.broker.catalog import FILE_NAME, Catalog
-from headrace.broker.topics import Topics
-from headrace.errors import (
-    ConfigError,
+from headrace.broker.errors import (
     InvalidPartitionsError,
     InvalidTopicError,
-    RequestError,
-    StorageError,
-    StorageWriteError,
     TopicExistsError,
     UnknownTopicError,
     UnknownTopicIdError,
 )
+from headrace.broker.topics import Topics
+from headrace.errors import ConfigError, RequestError
 from headrace.log import removal
 from headrace.log.directory import LogDirectory
+from headrace.log.errors import StorageError, StorageWriteError
 from headrace.log.partition_log import PartitionLog
 from headrace.log.retention import enforce_retention
 from headrace.model import Topic, TopicPartition

@@ -71,12 +71,6 @@ def test_an_address_that_cannot_be_is_refused(bootstrap: str) -> None:
         Connection(bootstrap).reach()
 
 
-def test_addresses_are_read_in_all_their_forms() -> None:
-    connection = Connection("a:1, PLAINTEXT://b:2,[::1]:3")
-
-    assert connection.addresses == [("a", 1), ("b", 2), ("::1", 3)]
-
-
 @pytest.mark.parametrize(
     ("line", "sentence"),
     [

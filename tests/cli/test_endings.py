@@ -10,13 +10,9 @@ import typer
 
 from headrace.cli.endings import CommandError, UsageError, ending
 from headrace.client.errors import BusError, PropertyError, UnreachableError
-from headrace.errors import (
-    ConfigError,
-    HeadraceError,
-    MirrorRefusedError,
-    PipelineDefinitionError,
-    SourceError,
-)
+from headrace.errors import ConfigError, HeadraceError
+from headrace.mirror.errors import MirrorRefusedError
+from headrace.pipelines.errors import PipelineDefinitionError, SourceError
 from headrace.properties import Assignment
 
 # Ctrl-C comes when a module of ours is looked for.

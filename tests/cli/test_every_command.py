@@ -17,8 +17,8 @@ from headrace.cli.endings import EXIT_INTERRUPTED
 from headrace.java.jars import cache_directory
 from headrace.kafka.cluster import Cluster
 from headrace.kafka.process import free_ports
-from headrace.pipelines.running.process import process_of
 from headrace.pipelines.running.run_state import RUNNING, RunDirectory
+from headrace.process_lookup import process_of
 from headrace.testing import RunningBroker, running_broker
 
 # These go on until they are told to stop; the test does so after their first line.

@@ -46,7 +46,6 @@ def test_a_bus_is_made_from_a_file_and_an_address_given_beside_it_wins(tmp_path:
 
     assert Bus.from_file(file).bootstrap == "file:1"
     assert Bus.from_file(file, "given:2").bootstrap == "given:2"
-    assert not Bus.from_file(file).is_plaintext
     assert "bootstrap.servers" not in Bus.from_file(file).properties
 
 

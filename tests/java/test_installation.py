@@ -2,8 +2,8 @@ from pathlib import Path
 
 import pytest
 
-from headrace.errors import JavaNotFoundError
 from headrace.java import installation
+from headrace.java.errors import JavaNotFoundError
 
 OPENJDK_17 = 'openjdk version "17.0.15" 2025-04-15\nOpenJDK Runtime Environment (build 17)'
 

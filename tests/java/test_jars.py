@@ -2,7 +2,7 @@ import hashlib
 
 import pytest
 
-from headrace.errors import JarError
+from headrace.java.errors import JarError
 from headrace.java.jars import Jar, cache_directory, fetch_jars, parse_jar_list
 
 SHA = "ab" * 32

@@ -3,7 +3,7 @@ import sys
 import pytest
 from jgo.constants import MAVEN_CENTRAL_URL
 
-from headrace.errors import JarError
+from headrace.java.errors import JarError
 from headrace.java.repository import repository_url
 
 SETTINGS = """<settings xmlns="http://maven.apache.org/SETTINGS/1.2.0"><mirrors>

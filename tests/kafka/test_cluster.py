@@ -4,10 +4,12 @@ import socket
 
 import pytest
 
-from headrace.errors import ClusterError, EngineError, JarError, NodeError
+from headrace.errors import EngineError
+from headrace.file_lock import FileLock
+from headrace.java.errors import JarError
 from headrace.kafka import cluster as cluster_module
-from headrace.kafka import locks
 from headrace.kafka.cluster import Cluster, Progress, running_cluster
+from headrace.kafka.errors import ClusterError, NodeError
 from headrace.kafka.layout import choose_ports
 
 
@@ -127,14 +129,13 @@ def test_a_cluster_that_is_removed_while_a_command_waits_for_its_lock_is_gone_fo
 ):
     cluster = Cluster.create(tmp_path / "c", "mine", brokers=1)
     (tmp_path / "c" / "notes.txt").write_text("mine")  # the directory stays
-    take = locks.take
 
-    def destroy_first(path, kind=locks.EXCLUSIVE):
-        monkeypatch.setattr(locks, "take", take)
+    def destroy_first(path, **options):
+        monkeypatch.setattr(cluster_module, "FileLock", FileLock)
         Cluster.open(tmp_path / "c").destroy()
-        return take(path, kind)
+        return FileLock(path, **options)
 
-    monkeypatch.setattr(locks, "take", destroy_first)
+    monkeypatch.setattr(cluster_module, "FileLock", destroy_first)
 
     with pytest.raises(ClusterError, match="was removed by another command"):
         cluster.up()

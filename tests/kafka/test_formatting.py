@@ -1,6 +1,6 @@
 import pytest
 
-from headrace.errors import NodeError
+from headrace.kafka.errors import NodeError
 from headrace.kafka.formatting import format_like, is_formatted
 
 META = (

@@ -5,8 +5,8 @@ from uuid import UUID
 
 import pytest
 
-from headrace.errors import ClusterError
 from headrace.kafka import layout as layouts
+from headrace.kafka.errors import ClusterError
 from headrace.kafka.layout import BROKER, CONTROLLER, choose_ports, plan, random_cluster_id
 
 

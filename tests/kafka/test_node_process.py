@@ -9,7 +9,7 @@ from pathlib import Path
 
 import pytest
 
-from headrace.errors import NodeError
+from headrace.kafka.errors import NodeError
 from headrace.kafka.node_process import NodeProcess, is_paused
 
 PATIENT = "import signal; signal.pause()"

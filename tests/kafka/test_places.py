@@ -1,8 +1,8 @@
 import pytest
 
-from headrace.errors import ClusterError
 from headrace.kafka import places
 from headrace.kafka.cluster import Cluster
+from headrace.kafka.errors import ClusterError
 
 
 @pytest.fixture(autouse=True)

@@ -2,9 +2,9 @@ from pathlib import Path
 
 import pytest
 
-from headrace.errors import StorageWriteError
 from headrace.log import checkpoints
 from headrace.log.checkpoint_writer import CheckpointWriter
+from headrace.log.errors import StorageWriteError
 from headrace.model import TopicPartition
 
 PARTITION = TopicPartition("t", 0)

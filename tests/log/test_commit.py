@@ -8,7 +8,7 @@ from typing import Any
 import pytest
 
 from headrace.config import LogConfig
-from headrace.errors import StorageWriteError
+from headrace.log.errors import StorageWriteError
 from headrace.log.producer_snapshot import decode_snapshot
 
 SMALL_SEGMENTS = LogConfig(segment_bytes=1000, index_interval_bytes=100)

@@ -18,10 +18,10 @@ from tests.log.compacting import (
 )
 from tests.log.conftest import KAFKA_DATA, NOW_MS, TOPIC_ID, Bench
 
-from headrace.errors import CorruptBatchError, StorageWriteError
 from headrace.kafka.tools import dump_log_segments
 from headrace.log.compaction import CleaningStoppedError, is_worth_it, plan
 from headrace.log.directory import LogDirectory
+from headrace.log.errors import CorruptBatchError, StorageWriteError
 from headrace.log.retention import enforce_retention
 from headrace.log.verify import verify_directory
 from headrace.records.codecs import Codec

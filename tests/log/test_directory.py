@@ -7,9 +7,10 @@ from uuid import UUID
 import pytest
 
 from headrace.config import LogConfig
-from headrace.errors import ConfigError, DirectoryInUseError, StorageError, StorageWriteError
+from headrace.errors import ConfigError
 from headrace.log import checkpoints
 from headrace.log.directory import LogDirectory
+from headrace.log.errors import DirectoryInUseError, StorageError, StorageWriteError
 from headrace.log.partition_log import PartitionLog
 from headrace.model import TopicPartition
 from headrace.records.batch import peek_header

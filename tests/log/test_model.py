@@ -22,7 +22,7 @@ from hypothesis.stateful import (
 )
 
 from headrace.config import LogConfig
-from headrace.errors import OffsetOutOfRangeError, StorageWriteError
+from headrace.log.errors import OffsetOutOfRangeError, StorageWriteError
 from headrace.log.retention import enforce_retention
 from headrace.records.batch import peek_header
 

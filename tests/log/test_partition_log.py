@@ -5,9 +5,7 @@ from typing import Any
 import pytest
 
 from headrace.config import LogConfig
-from headrace.errors import (
-    OffsetOutOfRangeError,
-)
+from headrace.log.errors import OffsetOutOfRangeError
 from headrace.log.retention import enforce_retention
 from headrace.records.batch import crc_is_valid, peek_header
 

@@ -3,7 +3,7 @@ from typing import Any
 import pytest
 
 from headrace.config import LogConfig
-from headrace.errors import InvalidProducerEpochError, OutOfOrderSequenceError
+from headrace.log.errors import InvalidProducerEpochError, OutOfOrderSequenceError
 from headrace.log.producer_state import ProducerEntry, ProducerStates
 from headrace.log.retention import enforce_retention
 from headrace.records.batch import peek_header

@@ -3,7 +3,7 @@ from typing import Any
 import pytest
 
 from headrace.config import LogConfig
-from headrace.errors import CorruptBatchError
+from headrace.log.errors import CorruptBatchError
 
 SMALL_SEGMENTS = LogConfig(segment_bytes=1000, index_interval_bytes=100)
 

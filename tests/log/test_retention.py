@@ -5,7 +5,7 @@ import pytest
 from tests.log.conftest import drive
 
 from headrace.config import LogConfig
-from headrace.errors import OffsetOutOfRangeError
+from headrace.log.errors import OffsetOutOfRangeError
 from headrace.log.retention import enforce_retention, prepare_retention
 
 SMALL = {"segment_bytes": 1000, "index_interval_bytes": 100}

@@ -8,8 +8,8 @@ import pytest
 from tests.log.conftest import drive
 
 from headrace.config import LogConfig
-from headrace.errors import CorruptBatchError
 from headrace.log import time_walk
+from headrace.log.errors import CorruptBatchError
 from headrace.log.retention import enforce_retention
 from headrace.log.segment_check import examine_all
 from headrace.log.steps import Steps, job, run_here

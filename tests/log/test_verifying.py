@@ -8,9 +8,9 @@ from typing import Any
 import pytest
 
 from headrace.config import LogConfig
-from headrace.errors import CorruptBatchError
 from headrace.log import examining, verifying
 from headrace.log.access import BLOCKING, CHECK, INDEX, RESIDENT, Need, NotReadyError, Warm
+from headrace.log.errors import CorruptBatchError
 from headrace.log.partition_log import FileSlice, PartitionLog
 from headrace.log.verifying import CHECK_BYTES, Warming, prepare
 

@@ -4,8 +4,8 @@ from typing import Any
 import pytest
 from confluent_kafka import KafkaError, KafkaException
 
-from headrace.errors import MirrorError
 from headrace.mirror.end import End
+from headrace.mirror.errors import MirrorError
 from headrace.mirror.listener import Silence
 from headrace.mirror.writer import ConnectionLostError
 

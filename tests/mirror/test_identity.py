@@ -3,7 +3,7 @@
 from hypothesis import given
 from hypothesis import strategies as st
 
-from headrace.errors import MirrorIdentityError, MirrorRefusedError
+from headrace.mirror.errors import MirrorIdentityError, MirrorRefusedError
 from headrace.mirror.identity import SOURCE, TARGET, is_other, made_anew
 from headrace.mirror.plan import TopicPlan, plan_topic
 from headrace.mirror.questions import TopicFacts

@@ -20,7 +20,7 @@ from tests.mirror.conftest import (
     numbers,
 )
 
-from headrace.errors import MirrorError, MirrorIdentityError, MirrorRefusedError
+from headrace.mirror.errors import MirrorError, MirrorIdentityError, MirrorRefusedError
 from headrace.mirror.listener import VERIFYING
 from headrace.mirror.questions import topics
 from headrace.mirror.state import STATE_TOPIC

@@ -9,7 +9,7 @@ import pytest
 from confluent_kafka import Consumer
 from tests.mirror.conftest import Bus, Mirroring
 
-from headrace.errors import MirrorError, MirrorRefusedError
+from headrace.mirror.errors import MirrorError, MirrorRefusedError
 from headrace.mirror.listener import FOLLOWING, Progress
 from headrace.mirror.lock import locked
 from headrace.mirror.questions import cluster_id

@@ -3,8 +3,8 @@ from zlib import crc32
 
 import pytest
 
-from headrace.errors import MirrorError
 from headrace.mirror.content import content
+from headrace.mirror.errors import MirrorError
 from headrace.mirror.partition_copy import Mark, Overlap, PartitionCopy, first_checkpoint
 from headrace.model import TopicPartition
 

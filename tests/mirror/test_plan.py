@@ -2,7 +2,7 @@ import re
 
 import pytest
 
-from headrace.errors import MirrorRefusedError
+from headrace.mirror.errors import MirrorRefusedError
 from headrace.mirror.plan import (
     RESUME,
     chain_at,

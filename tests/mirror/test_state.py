@@ -1,8 +1,8 @@
 import pytest
 
-from headrace.errors import MirrorError
 from headrace.mirror.batch_size import BatchSize
 from headrace.mirror.end import End
+from headrace.mirror.errors import MirrorError
 from headrace.mirror.listener import Silence
 from headrace.mirror.offset_map import Pair
 from headrace.mirror.state import (

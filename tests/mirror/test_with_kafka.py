@@ -9,8 +9,8 @@ from confluent_kafka import TopicPartition as Place
 from tests.hardship.conftest import wait_until
 from tests.mirror.conftest import Bus, Mirroring, during, has_caught_up, make_anew, numbers
 
-from headrace.errors import MirrorIdentityError, MirrorRefusedError
 from headrace.kafka.node import KafkaNode
+from headrace.mirror.errors import MirrorIdentityError, MirrorRefusedError
 from headrace.testing import RunningBroker
 
 pytestmark = [pytest.mark.java, pytest.mark.timeout(1800)]

@@ -2,7 +2,7 @@ import pickle
 
 import pytest
 
-from headrace.errors import PipelineDefinitionError
+from headrace.pipelines.errors import PipelineDefinitionError
 from headrace.pipelines.loops import TopicsInUse, refuse_loops, refuse_twins
 from headrace.pipelines.sinks.console import Console
 from headrace.pipelines.sinks.lake.sink import LakeSink

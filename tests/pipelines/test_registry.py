@@ -9,8 +9,8 @@ from typing import Any
 
 import pytest
 
-from headrace.errors import PipelineDefinitionError
 from headrace.pipelines import Json, TopicSource, parse_sink, registry
+from headrace.pipelines.errors import PipelineDefinitionError
 
 HOT = '''
     """Hot sensors: readings above a limit."""

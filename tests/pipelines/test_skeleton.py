@@ -6,8 +6,8 @@ from pathlib import Path
 
 import pytest
 
-from headrace.errors import PipelineDefinitionError
 from headrace.pipelines import registry
+from headrace.pipelines.errors import PipelineDefinitionError
 from headrace.pipelines.skeleton import skeleton, write_skeleton
 
 

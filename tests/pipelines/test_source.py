@@ -11,8 +11,8 @@ import pytest
 from confluent_kafka import Producer
 
 from headrace.client.admin import Admin
-from headrace.errors import PipelineDefinitionError, SourceError
 from headrace.pipelines import Bus, Run, TopicSource, read_topic, stream_topic
+from headrace.pipelines.errors import PipelineDefinitionError, SourceError
 from headrace.pipelines.source import java_pattern, matches
 from headrace.testing import RunningBroker, running_broker
 

@@ -4,7 +4,7 @@ import pytest
 from hypothesis import given
 from hypothesis import strategies as st
 
-from headrace.errors import SinkError
+from headrace.pipelines.errors import SinkError
 from headrace.pipelines.spans import Batch, Log, Spans, Written
 
 _ORDERS = Log("orders", 0, "x9")

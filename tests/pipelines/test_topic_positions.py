@@ -4,7 +4,7 @@ import pytest
 from confluent_kafka.admin import AdminClient, NewTopic
 
 from headrace.client.bus import Bus
-from headrace.errors import SourceError
+from headrace.pipelines.errors import SourceError
 from headrace.pipelines.topic_positions import BusSilentError, TopicPositions
 from headrace.testing import RunningBroker, running_broker
 

@@ -2,7 +2,7 @@
 
 import pytest
 
-from headrace.errors import PipelineDefinitionError
+from headrace.pipelines.errors import PipelineDefinitionError
 from headrace.pipelines.topic_sample import Sample
 from headrace.pipelines.topic_view import Shape, find_shape, needs_sample
 

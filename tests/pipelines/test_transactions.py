@@ -7,9 +7,9 @@ import pytest
 from tests.pipelines.running.stage import PATIENCE_S, a_topic
 
 from headrace.client.bus import Bus
-from headrace.errors import SourceError
 from headrace.kafka.node import KafkaNode
 from headrace.pipelines.definition import Run
+from headrace.pipelines.errors import SourceError
 from headrace.pipelines.source import TopicSource
 from headrace.pipelines.sql_query.query import TopicQuery
 from headrace.pipelines.topic_positions import TopicPositions

@@ -6,8 +6,8 @@ from typing import TYPE_CHECKING
 
 import pytest
 
-from headrace.errors import PipelineDefinitionError
 from headrace.pipelines import Json, Raw, TopicSource, registry
+from headrace.pipelines.errors import PipelineDefinitionError
 from headrace.pipelines.yaml_pipeline import sql_transform
 
 if TYPE_CHECKING:

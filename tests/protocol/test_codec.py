@@ -19,8 +19,8 @@ from kio.schema.metadata.v13.response import (
 from kio.serial import entity_reader, entity_writer
 
 from headrace.broker.dispatch import APIS
-from headrace.errors import WireError
 from headrace.protocol.codec import decode_request, encode_response
+from headrace.protocol.errors import WireError
 from headrace.protocol.versions import FIRST_FLEXIBLE, is_flexible
 
 METADATA = MetadataResponse(

@@ -11,8 +11,8 @@ from kio.index import load_payload_module
 from kio.serial import entity_reader, entity_writer
 from kio.static.constants import EntityType
 
-from headrace.errors import TooManyElementsError, WireError
 from headrace.protocol import fetch
+from headrace.protocol.errors import TooManyElementsError, WireError
 from headrace.protocol.fetch import FetchLayout, FetchPartition, PartitionHead
 
 VERSIONS = range(4, 19)

@@ -2,7 +2,7 @@ import pytest
 from hypothesis import given
 from hypothesis import strategies as st
 
-from headrace.errors import WireError
+from headrace.protocol.errors import WireError
 from headrace.protocol.headers import read_request_header, response_header
 from headrace.protocol.primitives import read_uvarint, skip_tags, write_uvarint
 

@@ -12,8 +12,8 @@ from kio.index import load_payload_module
 from kio.serial import entity_reader, entity_writer
 from kio.static.constants import EntityType
 
-from headrace.errors import WireError
 from headrace.protocol import produce
+from headrace.protocol.errors import WireError
 from headrace.protocol.produce import PartitionResult
 
 VERSIONS = range(3, 14)

@@ -5,8 +5,8 @@ import pytest
 from hypothesis import given
 from hypothesis import strategies as st
 
-from headrace.errors import UndecodableRecordsError
 from headrace.records.codecs import Codec, compress, decompress
+from headrace.records.errors import UndecodableRecordsError
 
 COMPRESSING = [Codec.GZIP, Codec.SNAPPY, Codec.LZ4, Codec.ZSTD]
 

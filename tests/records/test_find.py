@@ -8,11 +8,11 @@ import pytest
 from hypothesis import example, given
 from hypothesis import strategies as st
 
-from headrace.errors import CorruptMessageError, InvalidRecordError
 from headrace.records import find, find_fallback
 from headrace.records.batch import HEADER_SIZE, stamp, stamp_append_time
 from headrace.records.builder import build_batch
 from headrace.records.codecs import Codec
+from headrace.records.errors import CorruptMessageError, InvalidRecordError
 from headrace.records.record import Record, encode_varint, iter_records
 
 try:

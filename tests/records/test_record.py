@@ -7,9 +7,9 @@ import pytest
 from hypothesis import example, given
 from hypothesis import strategies as st
 
-from headrace.errors import CorruptMessageError, InvalidRecordError, RecordError
 from headrace.records.batch import HEADER_SIZE, peek_header
 from headrace.records.builder import build_batch, numbered
+from headrace.records.errors import CorruptMessageError, InvalidRecordError, RecordError
 from headrace.records.record import (
     ControlRecord,
     ControlType,

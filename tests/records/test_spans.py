@@ -4,9 +4,9 @@ import pytest
 from hypothesis import given
 from hypothesis import strategies as st
 
-from headrace.errors import InvalidRecordError
 from headrace.records.batch import HEADER_SIZE
 from headrace.records.builder import build_batch
+from headrace.records.errors import InvalidRecordError
 from headrace.records.record import Record, iter_records
 from headrace.records.spans import iter_spans, read_keys
 

@@ -3,15 +3,6 @@ from collections.abc import Callable
 import pytest
 
 from headrace.config import LogConfig
-from headrace.errors import (
-    BatchTooLargeError,
-    CorruptMessageError,
-    InvalidRecordError,
-    InvalidTimestampError,
-    MessageTooLargeError,
-    UndecodableRecordsError,
-    UnsupportedCompressionError,
-)
 from headrace.records import scan_fallback, validation
 from headrace.records.batch import (
     HEADER_SIZE,
@@ -23,6 +14,15 @@ from headrace.records.batch import (
 )
 from headrace.records.builder import build_batch, numbered
 from headrace.records.codecs import Codec, compress
+from headrace.records.errors import (
+    BatchTooLargeError,
+    CorruptMessageError,
+    InvalidRecordError,
+    InvalidTimestampError,
+    MessageTooLargeError,
+    UndecodableRecordsError,
+    UnsupportedCompressionError,
+)
 from headrace.records.record import Record, iter_records
 
 NOW_MS = 1_794_793_500_000  # when Kafka wrote its batches

@@ -3,8 +3,9 @@ from pathlib import Path
 import pytest
 
 from headrace.config import LogConfig
-from headrace.errors import ConfigError, InvalidConfigError, UnknownSettingError
+from headrace.errors import ConfigError, InvalidConfigError
 from headrace.settings.broker_settings import BrokerSettings
+from headrace.settings.errors import UnknownSettingError
 
 KAFKAS_OWN_FILE = """
 process.roles=broker,controller

@@ -1,12 +1,8 @@
 import pytest
 
-from headrace.errors import (
-    ConfigError,
-    InvalidConfigError,
-    RequestError,
-    UnknownSettingError,
-)
+from headrace.errors import ConfigError, InvalidConfigError, RequestError
 from headrace.settings.broker_settings import BrokerSettings
+from headrace.settings.errors import UnknownSettingError
 from headrace.settings.rules import check_broker_update, check_client_metrics
 
 

@@ -6,9 +6,10 @@ from hypothesis import given
 from hypothesis import strategies as st
 
 import headrace
-from headrace.errors import InvalidConfigError, UnknownSettingError
+from headrace.errors import InvalidConfigError
 from headrace.properties import Assignment, parse_properties, read_properties
 from headrace.settings.catalogue import BROKER
+from headrace.settings.errors import UnknownSettingError
 from headrace.settings.own import OTHER_VARIABLES
 from headrace.settings.sources import VARIABLES, read_environment, variable_name
 

@@ -16,9 +16,9 @@ import time
 from collections.abc import Iterator
 from pathlib import Path
 
-from headrace.errors import SparkError
 from headrace.java.installation import find_java
 from headrace.kafka import process
+from headrace.pipelines.errors import SparkError
 from headrace.pipelines.spark.installation import check_pyspark
 from headrace.testing.janitor import temporary_directory
 

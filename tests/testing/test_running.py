@@ -2,7 +2,8 @@ from pathlib import Path
 
 import pytest
 
-from headrace.errors import DirectoryInUseError, HeadraceError
+from headrace.errors import HeadraceError
+from headrace.log.errors import DirectoryInUseError
 from headrace.testing import broker_process, running_broker, setting_names
 
 

@@ -9,9 +9,9 @@ from concurrent.futures import ThreadPoolExecutor
 from time import perf_counter
 
 from headrace.config import LogConfig
-from headrace.errors import DecompressedTooLargeError
 from headrace.records.batch import ATTRIBUTES_LOW_AT, CODEC_MASK, HEADER_SIZE, BatchHeader
 from headrace.records.codecs import Allowance
+from headrace.records.errors import DecompressedTooLargeError
 from headrace.records.validation import check_for_append
 
 # Plain bytes up to here are checked at once: a millisecond at the most.

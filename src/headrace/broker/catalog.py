@@ -14,7 +14,7 @@ from contextlib import contextmanager
 from pathlib import Path
 from uuid import UUID
 
-from headrace.errors import StorageError, StorageWriteError
+from headrace.log.errors import StorageError, StorageWriteError
 from headrace.model import Topic
 
 FILE_NAME = "headrace.sqlite"

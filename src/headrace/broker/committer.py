@@ -14,7 +14,7 @@ from typing import Protocol
 
 from headrace.broker.receive_buffer import Block
 from headrace.broker.waiting_fetches import WaitingFetches
-from headrace.errors import StorageWriteError
+from headrace.log.errors import StorageWriteError
 from headrace.log.partition_log import PartitionLog
 from headrace.metrics import Metrics
 

@@ -9,9 +9,10 @@ from collections.abc import Callable
 
 from headrace.broker.service import Service
 from headrace.broker.topic_names import INTERNAL_TOPICS
-from headrace.errors import CorruptBatchError, HeadraceError
+from headrace.errors import HeadraceError
 from headrace.log.compaction import ROLL_BYTES, Cleaning, is_worth_it, plan
 from headrace.log.directory import LogDirectory
+from headrace.log.errors import CorruptBatchError
 from headrace.log.partition_log import PartitionLog
 
 _log = logging.getLogger(__name__)

@@ -11,9 +11,10 @@ from enum import IntEnum
 from typing import NamedTuple, Protocol, TypeVar
 
 from headrace.broker import loggers
+from headrace.broker.errors import UnknownTopicError
 from headrace.broker.state import Broker
 from headrace.broker.topic_names import check_topic_name
-from headrace.errors import HeadraceError, InvalidConfigError, RequestError, UnknownTopicError
+from headrace.errors import HeadraceError, InvalidConfigError, RequestError
 from headrace.settings import catalogue, rules, security
 from headrace.settings.catalogue import ConfigType, Setting, find_broker_setting
 from headrace.settings.dynamic import DynamicConfigs

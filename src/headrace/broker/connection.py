@@ -16,7 +16,7 @@ from headrace.broker.clock import Timer
 from headrace.broker.outbox import Outbox
 from headrace.broker.receive_buffer import ReceiveBuffer
 from headrace.broker.service import Service
-from headrace.errors import WireError
+from headrace.protocol.errors import WireError
 from headrace.protocol.headers import read_request_header
 from headrace.protocol.primitives import INT32
 from headrace.protocol.produce_shape import ProduceShapes

@@ -14,8 +14,8 @@ from pathlib import Path
 from headrace.broker.catalog import Catalog
 from headrace.broker.metadata_changes import MetadataChanges
 from headrace.broker.turns import Turn
-from headrace.errors import StorageError
 from headrace.log.directory import LogDirectory
+from headrace.log.errors import StorageError
 from headrace.log.removal import remove_renamed, rename_away
 from headrace.model import Topic, TopicPartition
 

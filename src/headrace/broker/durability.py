@@ -8,8 +8,8 @@ import time
 from collections.abc import Callable
 from queue import SimpleQueue
 
-from headrace.errors import StorageWriteError
 from headrace.log.checkpoints import NO_DESCRIPTOR, try_note_failed_syncs
+from headrace.log.errors import StorageWriteError
 from headrace.log.files import NamedFile, OpenFile
 from headrace.log.partition_log import PartitionLog
 from headrace.metrics import Metrics

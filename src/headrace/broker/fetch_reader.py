@@ -12,12 +12,14 @@ from time import perf_counter
 from kio.schema.errors import ErrorCode
 
 from headrace.broker.error_codes import code_for
+from headrace.broker.errors import TopicError
 from headrace.broker.fetch_answers import FetchedPartition, FetchedPartitions
 from headrace.broker.fetch_sessions import Watched
 from headrace.broker.leader_epoch import check_leader_epoch
 from headrace.broker.log_finder import LogFinder
-from headrace.errors import CorruptBatchError, HeadraceError, OffsetOutOfRangeError, TopicError
+from headrace.errors import HeadraceError
 from headrace.log.access import BLOCKING, RESIDENT, Access, NotReadyError
+from headrace.log.errors import CorruptBatchError, OffsetOutOfRangeError
 from headrace.log.partition_log import FileSlice, PartitionLog
 from headrace.log.verifying import Preparation, prepare
 from headrace.metrics import Metrics

@@ -2,9 +2,9 @@
 
 from uuid import UUID
 
+from headrace.broker.errors import InvalidTopicError, UnknownTopicError
 from headrace.broker.topic_names import INTERNAL_TOPICS
 from headrace.broker.topics import Topics
-from headrace.errors import InvalidTopicError, UnknownTopicError
 from headrace.log.partition_log import PartitionLog
 
 

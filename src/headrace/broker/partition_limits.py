@@ -3,7 +3,7 @@
 A partition costs nothing until it is used; the limits are there for the day all of them are.
 """
 
-from headrace.errors import InvalidPartitionsError
+from headrace.broker.errors import InvalidPartitionsError
 
 # Kafka's controller refuses operations of more than 10,000 records, so no topic there is made
 # with more partitions than this either.

@@ -7,7 +7,8 @@ from headrace.broker.committer import Failures
 from headrace.broker.durability import DiskSync
 from headrace.broker.error_codes import code_for
 from headrace.broker.turns import Turn
-from headrace.errors import HeadraceError, StorageWriteError
+from headrace.errors import HeadraceError
+from headrace.log.errors import StorageWriteError
 from headrace.log.partition_log import AppendResult, PartitionLog
 from headrace.protocol import produce
 from headrace.protocol.produce import PartitionResult

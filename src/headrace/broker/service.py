@@ -26,9 +26,9 @@ from headrace.broker.read_threads import ReadThreads
 from headrace.broker.receive_buffer import ReceiveBuffer
 from headrace.broker.state import Broker, RequestContext
 from headrace.broker.waiting_fetches import WaitingFetches
-from headrace.errors import WireError
 from headrace.metrics import Metrics
 from headrace.protocol.codec import decode_request, encode_response
+from headrace.protocol.errors import WireError
 from headrace.protocol.headers import RequestHeader, response_header
 from headrace.protocol.versions import API_VERSIONS
 from headrace.protocol.weight import is_heavier

@@ -7,7 +7,7 @@ the rule that two topics may not differ in '.' and '_' alone.
 import base64
 from uuid import UUID, uuid4
 
-from headrace.errors import InvalidTopicError
+from headrace.broker.errors import InvalidTopicError
 from headrace.model import (
     GROUP_METADATA_TOPIC,
     INTERNAL_TOPICS,

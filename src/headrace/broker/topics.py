@@ -16,6 +16,13 @@ from uuid import UUID
 from headrace.broker.adoption import adopt
 from headrace.broker.catalog import Catalog
 from headrace.broker.deletions import Deletions
+from headrace.broker.errors import (
+    InvalidPartitionsError,
+    InvalidTopicError,
+    TopicExistsError,
+    UnknownTopicError,
+    UnknownTopicIdError,
+)
 from headrace.broker.internal_topics import topic_defaults
 from headrace.broker.lookups import run_beside
 from headrace.broker.metadata_changes import MetadataChanges
@@ -30,16 +37,9 @@ from headrace.broker.topic_names import (
 )
 from headrace.broker.turns import Turn
 from headrace.config import LogConfig
-from headrace.errors import (
-    InvalidPartitionsError,
-    InvalidTopicError,
-    RequestError,
-    StorageError,
-    TopicExistsError,
-    UnknownTopicError,
-    UnknownTopicIdError,
-)
+from headrace.errors import RequestError
 from headrace.log.directory import LogDirectory, sizes_on_disk
+from headrace.log.errors import StorageError
 from headrace.log.partition_log import PartitionLog
 from headrace.log.retention import enforce_retention, prepare_retention, remove_files
 from headrace.model import Topic, TopicPartition

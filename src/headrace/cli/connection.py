@@ -52,11 +52,6 @@ class Connection:
         """The addresses, as they were written."""
         return self.bus.bootstrap
 
-    @property
-    def addresses(self) -> list[tuple[str, int]]:
-        """Host and port of each bootstrap server; PropertyError names the option."""
-        return parse_addresses(self.bootstrap, self._option)
-
     def config(self, more: Mapping[str, object] | None = None) -> dict[str, object]:
         """What any client of librdkafka is made from; the user's properties win over `more`."""
         return self.bus.client_config({**self._ours, **(more or {})})
@@ -85,7 +80,7 @@ class Connection:
     def reach(self) -> None:
         """Raise UnreachableError unless somebody listens at one of the addresses."""
         if not self._is_reached:
-            self.addresses  # noqa: B018 - a word that is no address is told with its option
+            parse_addresses(self.bootstrap, self._option)  # what is none is told with its option
             self._admin.reach()
             self._is_reached = True
 

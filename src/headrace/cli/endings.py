@@ -10,12 +10,7 @@ from collections.abc import Callable, Iterator, Mapping
 from contextlib import contextmanager
 from typing import TYPE_CHECKING
 
-from headrace.errors import (
-    ConfigError,
-    HeadraceError,
-    MirrorRefusedError,
-    PipelineDefinitionError,
-)
+from headrace.errors import ConfigError, HeadraceError
 
 if TYPE_CHECKING:
     from headrace.client.errors import BusError
@@ -31,9 +26,6 @@ class CommandError(HeadraceError):
 
 class UsageError(CommandError):
     """The command line or the configuration cannot be right."""
-
-
-_USAGE_ERRORS = (UsageError, ConfigError, PipelineDefinitionError, MirrorRefusedError)
 
 
 @contextmanager
@@ -56,8 +48,14 @@ def ending() -> Iterator[None]:
 
 def tell_error(error: HeadraceError) -> int:
     """Say what went wrong on stderr; return the exit code it deserves."""
+    from headrace.mirror.errors import MirrorRefusedError
+    from headrace.pipelines.errors import PipelineDefinitionError
+
     tell(sentence_of(error))
-    return EXIT_USAGE if isinstance(error, _USAGE_ERRORS) else EXIT_FAILED
+    is_usage = isinstance(
+        error, UsageError | ConfigError | PipelineDefinitionError | MirrorRefusedError
+    )
+    return EXIT_USAGE if is_usage else EXIT_FAILED
 
 
 def sentence_of(error: HeadraceError) -> str:

@@ -4,8 +4,9 @@ Every failure is a BusError with its sentence, answers are plain values. What ma
 again until `timeout_s` is over: a partition between two leaders, a coordinator that starts.
 """
 
+import contextlib
 import socket
-from collections.abc import Callable, Iterable, Mapping
+from collections.abc import Callable, Iterable, Iterator, Mapping
 from concurrent.futures import Future
 from dataclasses import dataclass
 from typing import TYPE_CHECKING, Any, TypeVar
@@ -33,6 +34,8 @@ from headrace.patience import Patience
 
 if TYPE_CHECKING:
     from confluent_kafka import KafkaError
+
+    from headrace.client.wire import WireConnection
 
 # Long enough for a cluster across an ocean to answer, short enough to wait for on a terminal.
 DEFAULT_TIMEOUT_S = 10.0
@@ -286,6 +289,27 @@ class Admin:
         beyond = [partition for partition, offset in found.items() if offset < 0]
         return found | self.end_offsets(beyond, isolation_level, is_partial=is_partial)
 
+    # What librdkafka has no call for
+
+    def api_versions(self, metadata: Metadata) -> dict[int, tuple[int, int]] | None:
+        """Oldest and newest version of each API, by its key; None when no broker says so."""
+        from headrace.client.broker_questions import api_versions
+
+        return next(self._of_brokers(metadata, api_versions), None)
+
+    def log_sizes(self, metadata: Metadata) -> dict[Partition, int]:
+        """Bytes of each partition on the disk, where its broker says so.
+
+        Of its copies the largest counts, the others are behind.
+        """
+        from headrace.client.broker_questions import log_sizes
+
+        sizes = dict[Partition, int]()
+        for found in self._of_brokers(metadata, log_sizes):
+            for partition, size_bytes in found.items():
+                sizes[partition] = max(size_bytes, sizes.get(partition, 0))
+        return sizes
+
     # Groups
 
     def list_groups(self) -> GroupList:
@@ -478,6 +502,19 @@ class Admin:
             return self.result(future)
         except (KafkaException, TimeoutError):
             return None
+
+    def _of_brokers(
+        self, metadata: Metadata, question: "Callable[[WireConnection], _Answer]"
+    ) -> Iterator[_Answer]:
+        """What those brokers say that answer: it is good to know, and nothing depends on it."""
+        from headrace.client.wire import WireConnection
+
+        for broker in metadata.brokers.values():
+            with contextlib.suppress(BusError):
+                address = broker.host, broker.port
+                with WireConnection(address, self.bus, self.timeout_s) as connection:
+                    answer = question(connection)
+                yield answer
 
     def _each(self, futures: "Mapping[str, Future[object]]") -> dict[str, BusError | None]:
         from confluent_kafka import KafkaError, KafkaException

@@ -57,11 +57,6 @@ class Bus:
         return parse_addresses(self.bootstrap)
 
     @property
-    def is_plaintext(self) -> bool:
-        """Whether a bare socket can talk to the broker: no TLS, no SASL."""
-        return self.properties.get("security.protocol", "PLAINTEXT").upper() == "PLAINTEXT"
-
-    @property
     def isolation_level(self) -> str:
         """What readers see of transactions: only what was committed, unless the user's property
         `isolation.level` says otherwise."""

@@ -13,7 +13,7 @@ from collections.abc import Iterator
 from pathlib import Path
 from typing import NamedTuple
 
-from headrace.errors import JavaNotFoundError
+from headrace.java.errors import JavaNotFoundError
 
 MINIMUM_VERSION = 17  # Kafka 4 brokers and tools
 _JVM_DIRECTORY = Path("/usr/lib/jvm")

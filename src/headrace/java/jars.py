@@ -22,7 +22,7 @@ from typing import NamedTuple
 
 import platformdirs
 
-from headrace.errors import JarError
+from headrace.java.errors import JarError
 from headrace.java.repository import repository_url
 
 _PARALLEL_DOWNLOADS = 8

@@ -8,7 +8,7 @@ import os
 import xml.etree.ElementTree as ElementTree
 from pathlib import Path
 
-from headrace.errors import JarError
+from headrace.java.errors import JarError
 
 
 def repository_url(settings_file: Path | None = None) -> str:

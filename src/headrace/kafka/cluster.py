@@ -6,22 +6,26 @@ while another starts one of its nodes: nothing is started of a cluster that is g
 """
 
 import contextlib
-import os
 import shutil
 import time
 from collections.abc import Callable, Iterator, Mapping, Sequence
 from concurrent.futures import ThreadPoolExecutor
 from pathlib import Path
-from typing import NamedTuple
+from typing import TYPE_CHECKING, NamedTuple
 
-from headrace.errors import ClusterError, NodeError
+from headrace.client.bus import Bus
+from headrace.file_lock import FileLock, LockedError
 from headrace.java.installation import find_java
 from headrace.kafka import layout as layouts
-from headrace.kafka import locks
 from headrace.kafka.cluster_node import PAUSED, POLL_S, STOPPED, Node
+from headrace.kafka.errors import ClusterError, NodeError
 from headrace.kafka.jars import KAFKA_VERSION, find_version, kafka_jars
 from headrace.kafka.jvm import SMALL_JVM
 from headrace.kafka.layout import BROKER, CONTROLLER, HOST, Layout
+from headrace.kafka.node_process import LOCK_TIMEOUT_S
+
+if TYPE_CHECKING:
+    from headrace.client.cluster_questions import Replica
 
 _LOCK_FILE = ".cluster.lock"
 _FAILED_GRACE_S = 10.0
@@ -86,15 +90,15 @@ class Cluster:
         check_directory(directory)
         try:
             directory.mkdir(parents=True, exist_ok=True)
-            lock = locks.take(directory / _LOCK_FILE)
+            lock = FileLock(directory / _LOCK_FILE, timeout_s=LOCK_TIMEOUT_S)
         except OSError as error:
             raise ClusterError(f"cannot write {directory}: {error.strerror}") from error
-        if lock is None:
-            raise ClusterError(f"another command is making a cluster in {directory}; wait for it")
-        try:
+        except LockedError as error:
+            raise ClusterError(
+                f"another command is making a cluster in {directory}; wait for it"
+            ) from error
+        with lock:
             _lay_down(layout, directory)
-        finally:
-            os.close(lock)
         return cls(directory, layout, is_tied=is_tied)
 
     @classmethod
@@ -127,6 +131,23 @@ class Cluster:
         return ",".join(node.bootstrap for node in self.brokers)
 
     @property
+    def bus(self) -> Bus:
+        """All its brokers, for clients."""
+        return Bus(self.bootstrap)
+
+    def active_controller(self, timeout_s: float = 10) -> int:
+        """The node that is the active controller now; BusError when none is elected."""
+        from headrace.client.cluster_questions import active_controller
+
+        return active_controller(self.bus, timeout_s)
+
+    def replicas(self, timeout_s: float = 10) -> "list[Replica]":
+        """All partitions with their leaders, ISRs and lags; BusError when no broker answers."""
+        from headrace.client.cluster_questions import replicas
+
+        return replicas(self.bus, timeout_s)
+
+    @property
     def is_there(self) -> bool:
         """Whether it is still the cluster of its directory: nobody has removed it since."""
         try:
@@ -152,7 +173,7 @@ class Cluster:
         On failure those it has started are stopped again.
         """
         tell = on_progress or (lambda _progress: None)
-        with self._locked(locks.EXCLUSIVE):
+        with self._locked():
             find_java()
             kafka_jars(self.version, on_bytes=lambda done, of: tell(Progress("jars", done, of)))
             absent = [node for node in self.nodes if node.state == STOPPED]
@@ -184,13 +205,13 @@ class Cluster:
 
     def down(self, grace_s: float = 60) -> None:
         """Stop all nodes cleanly: brokers first, while there are controllers to hear of it."""
-        with self._locked(locks.EXCLUSIVE):
+        with self._locked():
             _stop_all([node for node in self.nodes if CONTROLLER not in node.roles], grace_s)
             _stop_all(self.controllers, grace_s)
 
     def destroy(self) -> None:
         """End all nodes and remove all they have written, with the cluster itself."""
-        with self._locked(locks.EXCLUSIVE):
+        with self._locked():
             _stop_all(self.nodes, grace_s=0)
             for node in self.nodes:
                 shutil.rmtree(node.directory, ignore_errors=True)
@@ -203,7 +224,7 @@ class Cluster:
     @contextlib.contextmanager
     def in_use(self) -> Iterator[None]:
         """Meanwhile it is not brought up or down or removed as a whole; refused if it is gone."""
-        with self._locked(locks.SHARED):
+        with self._locked(is_shared=True):
             yield
 
     def check_is_there(self) -> None:
@@ -236,7 +257,7 @@ class Cluster:
             raise
 
     @contextlib.contextmanager
-    def _locked(self, kind: int) -> Iterator[None]:
+    def _locked(self, *, is_shared: bool = False) -> Iterator[None]:
         """Lock it, and look once more: while we waited it may have been removed."""
         self.check_is_there()
         if self._has_lock:  # what we do ourselves, as starting its nodes, needs no second one
@@ -244,17 +265,15 @@ class Cluster:
             return
         path = self.directory / _LOCK_FILE
         try:
-            lock = locks.take(path, kind)
-        except FileNotFoundError:
-            lock = None
-            self.check_is_there()
-        except OSError as error:
-            raise ClusterError(f"cannot write {self.directory}: {error.strerror}") from error
-        if lock is None:
+            lock = FileLock(path, is_shared=is_shared, timeout_s=LOCK_TIMEOUT_S)
+        except LockedError as error:
             raise ClusterError(
                 f"another command is at work on cluster {self.name}, such as up, down or a drill; "
                 "wait until it is done"
-            )
+            ) from error
+        except OSError as error:
+            self.check_is_there()
+            raise ClusterError(f"cannot write {self.directory}: {error.strerror}") from error
         try:
             if not self.is_there:
                 path.unlink(missing_ok=True)  # ours, made where nothing is any more
@@ -263,7 +282,7 @@ class Cluster:
             yield
         finally:
             self._has_lock = False
-            os.close(lock)
+            lock.close()
 
 
 @contextlib.contextmanager

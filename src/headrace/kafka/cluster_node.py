@@ -15,8 +15,9 @@ from pathlib import Path
 
 import psutil
 
-from headrace.errors import NodeError
+from headrace.file_lock import FileLock
 from headrace.kafka import process
+from headrace.kafka.errors import NodeError
 from headrace.kafka.formatting import format_like, format_storage, is_formatted
 from headrace.kafka.jvm import (
     ARCHIVE_SUFFIX,
@@ -28,7 +29,6 @@ from headrace.kafka.jvm import (
 )
 from headrace.kafka.layout import HOST, Layout, NodeLayout
 from headrace.kafka.node_process import MAIN_CLASS, NodeProcess, is_paused
-from headrace.kafka.probe import answers_metadata
 from headrace.kafka.properties import node_properties, write_properties
 
 RUNNING, PAUSED, STOPPED = "running", "paused", "stopped"
@@ -60,7 +60,7 @@ class Node:
         self._while_it_starts = while_it_starts
         self._java = NodeProcess(self.directory)
         self._output_file = self.directory / "java.out"  # what Java says outside of the log
-        self._lock: int | None = None
+        self._lock: FileLock | None = None
 
     @property
     def bootstrap(self) -> str:
@@ -130,7 +130,7 @@ class Node:
     def release(self) -> None:
         """Give up what `prepare` has reserved."""
         if self._lock is not None:
-            os.close(self._lock)
+            self._lock.close()
             self._lock = None
 
     def launch(self) -> None:
@@ -233,7 +233,10 @@ class Node:
         return NodeError(f"node {self.id} of cluster {self._layout.name} does not run")
 
     def _answers(self) -> bool:
-        return self.port is None or answers_metadata(HOST, self.port)
+        # Imported while Java starts: a help text needs none of kio's types.
+        from headrace.client.cluster_questions import is_serving
+
+        return self.port is None or is_serving((HOST, self.port))
 
     @property
     def _has_archive(self) -> bool:

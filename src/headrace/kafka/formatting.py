@@ -10,7 +10,7 @@ import shutil
 import subprocess
 from pathlib import Path
 
-from headrace.errors import NodeError
+from headrace.kafka.errors import NodeError
 from headrace.kafka.jvm import SMALL_JVM, java_command, java_environment, use_archive, write_log4j
 from headrace.kafka.layout import Layout, random_cluster_id
 

@@ -15,7 +15,7 @@ from dataclasses import asdict, dataclass
 from pathlib import Path
 from typing import Any
 
-from headrace.errors import ClusterError
+from headrace.kafka.errors import ClusterError
 from headrace.kafka.jars import KAFKA_VERSION
 from headrace.kafka.jvm import SMALL_JVM
 

@@ -7,9 +7,9 @@ from pathlib import Path
 from types import TracebackType
 from typing import Self
 
-from headrace.errors import NodeError
 from headrace.kafka import process
 from headrace.kafka.cluster_node import PAUSED, RUNNING, STOPPED, Node
+from headrace.kafka.errors import NodeError
 from headrace.kafka.jars import KAFKA_VERSION
 from headrace.kafka.jvm import SMALL_JVM
 from headrace.kafka.layout import HOST, Layout, NodeLayout, random_cluster_id

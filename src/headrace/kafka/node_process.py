@@ -9,7 +9,6 @@ down when it was started, or that has this directory's configuration on its comm
 import atexit
 import contextlib
 import json
-import os
 import signal
 import subprocess
 import time
@@ -19,11 +18,14 @@ from typing import Any
 
 import psutil
 
-from headrace.errors import NodeError
-from headrace.kafka import locks, process
+from headrace.file_lock import FileLock, LockedError, is_locked
+from headrace.kafka import process
+from headrace.kafka.errors import NodeError
 from headrace.kafka.jvm import java_environment
 
 _LOCK_FILE = ".headrace.lock"
+# Who merely looks, or starts a node, holds a lock for a moment.
+LOCK_TIMEOUT_S = 1.0
 _RUN_FILE = "run.json"
 MAIN_CLASS = "kafka.Kafka"
 _PAUSE_S = 0.02
@@ -68,19 +70,25 @@ class NodeProcess:
                 if found.create_time() == create_time:
                     return found
         # Whoever started it may have been killed before it wrote that down.
-        return self._search() if self._is_locked() else None
+        return self._search() if is_locked(self.directory / _LOCK_FILE) else None
 
-    def take_lock(self) -> int:
+    def take_lock(self) -> FileLock:
         """Reserve the directory and return the lock; NodeError while a node runs in it."""
-        lock = locks.take(self.directory / _LOCK_FILE)
-        if lock is None:
+        try:
+            return FileLock(self.directory / _LOCK_FILE, timeout_s=LOCK_TIMEOUT_S)
+        except LockedError as error:
             raise NodeError(
                 f"another Kafka node runs in {self.directory}; stop it or choose another directory"
-            )
-        return lock
+            ) from error
 
     def launch(
-        self, command: Sequence[str | Path], *, lock: int, output: Path, is_tied: bool, **facts: Any
+        self,
+        command: Sequence[str | Path],
+        *,
+        lock: FileLock,
+        output: Path,
+        is_tied: bool,
+        **facts: Any,
     ) -> None:
         """Start Java with the lock and write down who it is, with `facts`; takes the lock over."""
         try:
@@ -90,11 +98,11 @@ class NodeProcess:
                 output=output,
                 env=java_environment(),
                 cwd=self.directory,
-                pass_fds=[lock],
+                pass_fds=[lock.fileno()],
                 is_tied=is_tied,
             )
         finally:
-            os.close(lock)
+            lock.close()
         # It cannot be gone, even if it has ended: it waits for its parent, which is us.
         facts |= {"pid": child.pid, "create_time": psutil.Process(child.pid).create_time()}
         _children[_key(facts)] = child
@@ -155,16 +163,6 @@ class NodeProcess:
             yield
         except psutil.AccessDenied as error:
             raise NodeError(f"the node in {self.directory} is another user's process") from error
-
-    def _is_locked(self) -> bool:
-        try:
-            lock = os.open(self.directory / _LOCK_FILE, os.O_RDONLY | os.O_CLOEXEC)
-        except OSError:
-            return False
-        try:
-            return not locks.is_granted(lock, locks.SHARED)
-        finally:
-            os.close(lock)
 
     def _search(self) -> psutil.Process | None:
         ours = {MAIN_CLASS, str(self.properties_file)}

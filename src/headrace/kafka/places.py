@@ -13,7 +13,7 @@ from pathlib import Path
 
 import platformdirs
 
-from headrace.errors import ClusterError
+from headrace.kafka.errors import ClusterError
 
 VARIABLE = "HEADRACE_KAFKA_DIR"
 DEFAULT_NAME = "default"

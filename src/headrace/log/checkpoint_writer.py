@@ -4,8 +4,8 @@ import threading
 from collections.abc import Callable, Mapping
 from pathlib import Path
 
-from headrace.errors import StorageWriteError
 from headrace.log import checkpoints
+from headrace.log.errors import StorageWriteError
 from headrace.model import TopicPartition
 
 Files = Mapping[str, Mapping[TopicPartition, int]]

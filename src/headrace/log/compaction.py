@@ -11,9 +11,9 @@ import threading
 import time
 from pathlib import Path
 
-from headrace.errors import StorageWriteError
 from headrace.log.batch_filter import BatchFilter, empty_shell
 from headrace.log.cleaned_segment import CleanedSegment
+from headrace.log.errors import StorageWriteError
 from headrace.log.files import sync_directory
 from headrace.log.key_map import KeyMap, LiveOffsets, Source, scan_source
 from headrace.log.names import TXN_INDEX_SUFFIX, segment_file

@@ -13,13 +13,14 @@ from typing import NamedTuple
 from uuid import UUID
 
 from headrace.config import LogConfig
-from headrace.errors import ConfigError, HeadraceError, StorageError, StorageWriteError
+from headrace.errors import ConfigError, HeadraceError
+from headrace.file_lock import FileLock, LockedError
 from headrace.log import checkpoints
 from headrace.log.checkpoint_writer import CheckpointWriter
+from headrace.log.errors import DirectoryInUseError, StorageError, StorageWriteError
 from headrace.log.files import FileCache, sync_filesystem
 from headrace.log.index_cache import IndexCache
 from headrace.log.loading import Opening, create_partition, open_partition
-from headrace.log.lock import DirectoryLock
 from headrace.log.names import LOG_SUFFIX, is_deleted_directory, parse_partition_directory
 from headrace.log.partition_log import PartitionLog
 from headrace.log.removal import remove_renamed, rename_away
@@ -27,6 +28,7 @@ from headrace.model import TopicPartition
 
 _log = logging.getLogger(__name__)
 
+_LOCK_FILE = ".lock"
 # From this many changed logs on, one sync of everything beats a sync of each.
 _SYNC_ALL_FROM = 32
 # For recovery without `config_for`: a compacted log may have gaps, so none is held against it.
@@ -73,7 +75,7 @@ class LogDirectory:
         self._failed_syncs: set[str] = set()  # whose last life ended with a failed sync
         self._opened_ms = 0
         self._syncs_each = True
-        self._lock: DirectoryLock | None = None
+        self._lock: FileLock | None = None
 
     # -- opening ---------------------------------------------------------------------------
 
@@ -95,7 +97,7 @@ class LogDirectory:
             raise ConfigError("log.dirs", self.path, "it is a file, not a directory") from error
         except OSError as error:
             raise StorageWriteError(self.path, error) from error
-        self._lock = DirectoryLock(self.path)
+        self._lock = _lock(self.path)
         try:
             return self._open(now_ms, config_for or (lambda topic: _UNKNOWN_CONFIG), on_progress)
         except OSError as error:
@@ -160,7 +162,7 @@ class LogDirectory:
 
     def _release(self) -> None:
         if self._lock is not None:
-            self._lock.release()
+            self._lock.close()
             self._lock = None
 
     # -- partitions ------------------------------------------------------------------------
@@ -411,3 +413,22 @@ def _size(directory: Path) -> int:
             return sum([one.stat().st_size for one in entries if one.name.endswith(LOG_SUFFIX)])
     except FileNotFoundError:
         return 0
+
+
+def _lock(path: Path) -> FileLock:
+    """Keep other brokers out, Apache Kafka's among them."""
+    file = path / _LOCK_FILE
+    try:
+        lock = FileLock(file, for_java=True)
+    except LockedError as error:
+        owner = error.note.strip()
+        named = f"process {owner}" if owner.isdigit() else "another broker"
+        raise DirectoryInUseError(path, named) from error
+    except OSError as error:
+        raise StorageWriteError(file, error) from error
+    try:
+        lock.write(f"{os.getpid()}\n")
+    except OSError as error:
+        lock.close()
+        raise StorageWriteError(file, error) from error
+    return lock

@@ -10,7 +10,7 @@ from bisect import bisect_left
 from collections.abc import Callable, Iterable, Iterator
 from typing import NamedTuple
 
-from headrace.errors import CorruptBatchError
+from headrace.log.errors import CorruptBatchError
 from headrace.log.files import OpenFile
 from headrace.log.scanner import Visit, scan_file
 from headrace.records.batch import (

@@ -18,10 +18,10 @@ from typing import NamedTuple
 from uuid import UUID
 
 from headrace.config import LogConfig
-from headrace.errors import OffsetOutOfRangeError, OutOfOrderSequenceError, StorageWriteError
 from headrace.log import producer_lookup
 from headrace.log.access import BLOCKING, Access, NotReadyError
 from headrace.log.cleaned_segment import CleanedSegment
+from headrace.log.errors import OffsetOutOfRangeError, OutOfOrderSequenceError, StorageWriteError
 from headrace.log.files import NamedFile, OpenFile
 from headrace.log.leader_epochs import LeaderEpochs
 from headrace.log.producer_rebuild import load_producers

@@ -6,7 +6,7 @@ restart may be one of the four before it. The log still has them, close to its e
 
 import os
 
-from headrace.errors import CorruptBatchError
+from headrace.log.errors import CorruptBatchError
 from headrace.log.producer_state import REMEMBERED_BATCHES, ProducerBatch, ProducerEntry
 from headrace.log.scanner import scan_file
 from headrace.log.segment import Segment

@@ -4,13 +4,14 @@ import time
 from collections.abc import Sequence
 from contextlib import suppress
 
-from headrace.errors import CorruptBatchError, RecordError
+from headrace.log.errors import CorruptBatchError
 from headrace.log.producer_snapshot import ProducerSnapshots
 from headrace.log.producer_state import ProducerStates
 from headrace.log.scanner import Visit, scan_file
 from headrace.log.segment import Segment
 from headrace.log.segment_check import locate
 from headrace.records.batch import CONTROL_BIT, LENGTH_PREFIX_SIZE, Buffer
+from headrace.records.errors import RecordError
 from headrace.records.record import decode_control, iter_records
 
 

@@ -8,7 +8,7 @@ records have does not matter, nor whether the wall clock was set meanwhile.
 
 from typing import NamedTuple
 
-from headrace.errors import InvalidProducerEpochError, OutOfOrderSequenceError
+from headrace.log.errors import InvalidProducerEpochError, OutOfOrderSequenceError
 from headrace.records.batch import (
     CONTROL_BIT,
     MAX_SEQUENCE,

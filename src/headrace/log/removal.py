@@ -10,7 +10,7 @@ from collections.abc import Callable, Collection, Iterable
 from contextlib import suppress
 from pathlib import Path
 
-from headrace.errors import StorageWriteError
+from headrace.log.errors import StorageWriteError
 from headrace.log.files import sync_directory
 from headrace.log.names import deleted_directory_name
 from headrace.model import TopicPartition

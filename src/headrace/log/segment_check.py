@@ -12,8 +12,8 @@ import os
 from bisect import bisect_right
 from typing import NamedTuple
 
-from headrace.errors import CorruptBatchError
 from headrace.log.access import BLOCKING, CHECK, EXAMINE, INDEX, Access, Need, NotReadyError
+from headrace.log.errors import CorruptBatchError
 from headrace.log.files import OpenFile
 from headrace.log.scanner import Damage, Scan, Visit, scan_file
 from headrace.log.segment import MAX_RELATIVE_OFFSET, Segment

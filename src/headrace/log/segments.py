@@ -14,9 +14,9 @@ from pathlib import Path
 from typing import NamedTuple, overload
 
 from headrace.config import LogConfig
-from headrace.errors import CorruptBatchError
 from headrace.log.access import BLOCKING, Access
 from headrace.log.cleaned_segment import CleanedSegment
+from headrace.log.errors import CorruptBatchError
 from headrace.log.files import FileCache
 from headrace.log.index_cache import IndexCache
 from headrace.log.segment import Segment, SegmentMark

@@ -7,7 +7,7 @@ checked and decompressed by jobs that may run in another.
 from bisect import bisect_right
 from functools import partial
 
-from headrace.errors import CorruptBatchError
+from headrace.log.errors import CorruptBatchError
 from headrace.log.examining import SegmentChangedError, Watch, examine
 from headrace.log.offset_index import OffsetIndex
 from headrace.log.partition_log import PartitionLog

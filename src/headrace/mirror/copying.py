@@ -12,10 +12,10 @@ from typing import TYPE_CHECKING, Any
 from zlib import crc32
 
 from headrace.client.error_table import is_passing, is_unknown
-from headrace.errors import MirrorError
 from headrace.mirror.batch_size import BatchSize
 from headrace.mirror.content import HEAD, NULL, content, writable_ms
 from headrace.mirror.end import End
+from headrace.mirror.errors import MirrorError
 from headrace.mirror.identity import from_the_start
 from headrace.mirror.partition_copy import Mark, PartitionCopy
 from headrace.mirror.questions import first_offsets

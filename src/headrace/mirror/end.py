@@ -10,7 +10,7 @@ from concurrent.futures import Future
 from typing import TYPE_CHECKING, Any, TypeVar
 
 from headrace.client.error_table import is_passing, is_silence, is_unknown
-from headrace.errors import MirrorError
+from headrace.mirror.errors import MirrorError
 from headrace.mirror.listener import Listener
 
 if TYPE_CHECKING:

@@ -7,7 +7,7 @@ after it was the same topic all the time between.
 
 from typing import Final
 
-from headrace.errors import MirrorIdentityError, MirrorRefusedError
+from headrace.mirror.errors import MirrorIdentityError, MirrorRefusedError
 from headrace.mirror.state import STATE_TOPIC
 
 SOURCE: Final = "source"

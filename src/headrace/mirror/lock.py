@@ -4,13 +4,12 @@ Mirrors on two machines are not kept apart by it; they notice each other by the 
 """
 
 import contextlib
-import fcntl
-import os
 import re
 from collections.abc import Iterator
 from pathlib import Path
 
-from headrace.errors import MirrorError
+from headrace.file_lock import FileLock, LockedError
+from headrace.mirror.errors import MirrorError
 
 _UNSAFE = re.compile(r"[^A-Za-z0-9_.-]")
 
@@ -22,20 +21,16 @@ def locked(state_dir: Path, source_id: str, target_id: str, name: str) -> Iterat
     path = state_dir / "mirrors" / file_name
     try:
         path.parent.mkdir(parents=True, exist_ok=True)
-        descriptor = os.open(path, os.O_RDWR | os.O_CREAT | os.O_CLOEXEC, 0o644)
+        lock = FileLock(path)
     except OSError as error:
         raise MirrorError(
             f"cannot make {path}: {error.strerror}; set HEADRACE_STATE_DIR to a directory that "
             "can be written to"
         ) from error
-    try:
-        try:
-            fcntl.flock(descriptor, fcntl.LOCK_EX | fcntl.LOCK_NB)
-        except OSError as error:
-            raise MirrorError(
-                f"the mirror {name} between these clusters runs already on this machine; stop it, "
-                "or give this one another --name and --topics"
-            ) from error
+    except LockedError as error:
+        raise MirrorError(
+            f"the mirror {name} between these clusters runs already on this machine; stop it, "
+            "or give this one another --name and --topics"
+        ) from error
+    with lock:
         yield
-    finally:
-        os.close(descriptor)

@@ -3,8 +3,8 @@
 import time
 from collections.abc import Iterable
 
-from headrace.errors import MirrorError, MirrorIdentityError, MirrorRefusedError
 from headrace.mirror.end import End, StoppedError
+from headrace.mirror.errors import MirrorError, MirrorIdentityError, MirrorRefusedError
 from headrace.mirror.groups import Groups
 from headrace.mirror.identity import SOURCE, TARGET, is_other, made_anew, other_cluster
 from headrace.mirror.listener import Listener

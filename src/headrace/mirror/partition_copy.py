@@ -5,8 +5,8 @@ from collections.abc import Iterable
 from typing import Any, NamedTuple
 from zlib import crc32
 
-from headrace.errors import MirrorError
 from headrace.mirror.content import content_of
+from headrace.mirror.errors import MirrorError
 from headrace.mirror.identity import from_the_start
 from headrace.mirror.offset_map import OffsetMap
 from headrace.mirror.state import Checkpoint, Verified

@@ -8,7 +8,7 @@ import re
 from collections.abc import Iterable, Mapping
 from typing import NamedTuple
 
-from headrace.errors import MirrorRefusedError
+from headrace.mirror.errors import MirrorRefusedError
 from headrace.mirror.identity import (
     SOURCE,
     TARGET,

@@ -4,8 +4,8 @@ from collections.abc import Iterable, Mapping
 from typing import Any, NamedTuple
 
 from headrace.client.error_table import is_unknown
-from headrace.errors import MirrorError
 from headrace.mirror.end import End
+from headrace.mirror.errors import MirrorError
 from headrace.model import TopicPartition, known_topic_id
 
 _DEFAULT = -1  # what Kafka takes for "as the broker is configured"

@@ -4,9 +4,9 @@ import time
 from collections.abc import Iterator, Mapping
 from typing import TYPE_CHECKING, Any, NamedTuple
 
-from headrace.errors import MirrorError
 from headrace.mirror.batch_size import BatchSize
 from headrace.mirror.end import End
+from headrace.mirror.errors import MirrorError
 from headrace.mirror.questions import end_offsets
 from headrace.model import TopicPartition
 

@@ -3,9 +3,9 @@
 import time
 from collections.abc import Iterable
 
-from headrace.errors import MirrorError
 from headrace.mirror.copying import another_writer, check_reach
 from headrace.mirror.end import End
+from headrace.mirror.errors import MirrorError
 from headrace.mirror.identity import from_the_start
 from headrace.mirror.listener import Listener
 from headrace.mirror.partition_copy import Overlap, PartitionCopy, first_checkpoint

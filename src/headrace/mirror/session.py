@@ -7,9 +7,9 @@ accounted for, wherever the process is cut off.
 import time
 from collections.abc import Callable, Collection, Iterable
 
-from headrace.errors import MirrorError, MirrorRefusedError
 from headrace.mirror.copying import Copier, another_writer
 from headrace.mirror.end import End, StoppedError
+from headrace.mirror.errors import MirrorError, MirrorRefusedError
 from headrace.mirror.groups import GroupMove, Groups
 from headrace.mirror.identity import SOURCE, TARGET, gone_from_source
 from headrace.mirror.listener import COPYING as COPYING_PHASE

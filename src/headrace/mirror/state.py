@@ -7,7 +7,7 @@ import json
 from collections.abc import Mapping
 from typing import Any, NamedTuple
 
-from headrace.errors import MirrorError
+from headrace.mirror.errors import MirrorError
 from headrace.mirror.offset_map import Pair
 from headrace.model import known_topic_id
 

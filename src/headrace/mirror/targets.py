@@ -2,8 +2,8 @@
 
 import time
 
-from headrace.errors import MirrorError
 from headrace.mirror.end import UNKNOWN_S, End
+from headrace.mirror.errors import MirrorError
 from headrace.mirror.identity import TARGET, gone_from_target, is_other, made_anew
 from headrace.mirror.listener import Listener
 from headrace.mirror.plan import TopicPlan, copying_configs, final_configs

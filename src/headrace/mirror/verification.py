@@ -7,9 +7,9 @@ import time
 from collections.abc import Callable, Collection
 from zlib import crc32
 
-from headrace.errors import MirrorError
 from headrace.mirror.content import content_of
 from headrace.mirror.end import End
+from headrace.mirror.errors import MirrorError
 from headrace.mirror.identity import from_the_start
 from headrace.mirror.listener import VERIFYING, Listener, Progress
 from headrace.mirror.partition_copy import PartitionCopy

@@ -11,8 +11,8 @@ import contextlib
 import time
 from typing import TYPE_CHECKING, Any
 
-from headrace.errors import MirrorError
 from headrace.mirror.end import UNKNOWN_S, End, StoppedError
+from headrace.mirror.errors import MirrorError
 
 if TYPE_CHECKING:
     from confluent_kafka import KafkaError

@@ -9,8 +9,8 @@ from collections.abc import Callable, Iterable, Mapping
 from dataclasses import dataclass
 from types import ModuleType
 
-from headrace.errors import PipelineDefinitionError
 from headrace.pipelines.definition import Decoder, Option, Pipeline, Sink, unchanged
+from headrace.pipelines.errors import PipelineDefinitionError
 from headrace.pipelines.source import TopicSource
 
 # A pipeline's name is also that of a consumer group, a directory and a part of a topic's name.

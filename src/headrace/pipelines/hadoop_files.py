@@ -11,7 +11,7 @@ from dataclasses import dataclass
 from typing import TYPE_CHECKING, Any
 from uuid import uuid4
 
-from headrace.errors import SinkError
+from headrace.pipelines.errors import SinkError
 
 if TYPE_CHECKING:
     from pyspark.sql import SparkSession

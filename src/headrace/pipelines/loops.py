@@ -8,8 +8,8 @@ when a row first names it.
 from collections.abc import Iterable
 from dataclasses import dataclass
 
-from headrace.errors import PipelineDefinitionError
 from headrace.pipelines.definition import Sink, Source
+from headrace.pipelines.errors import PipelineDefinitionError
 from headrace.pipelines.sinks.topic import TopicSink
 from headrace.pipelines.source import TopicSource, matches
 

@@ -7,7 +7,7 @@ aside, as dead letters, and gives it the rest: one row must not stop a pipeline 
 from collections.abc import Sequence
 from dataclasses import dataclass
 
-from headrace.errors import SinkError
+from headrace.pipelines.errors import SinkError
 
 
 @dataclass(frozen=True, slots=True)

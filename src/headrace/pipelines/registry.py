@@ -15,9 +15,10 @@ from importlib.metadata import EntryPoint, entry_points
 from pathlib import Path
 from types import ModuleType
 
-from headrace.errors import HeadraceError, PipelineDefinitionError
+from headrace.errors import HeadraceError
 from headrace.pipelines import shipped
 from headrace.pipelines.definition_module import PipelineModule, from_module, suggestion
+from headrace.pipelines.errors import PipelineDefinitionError
 from headrace.pipelines.yaml_pipeline import load_yaml
 
 GROUP = "headrace.pipelines"

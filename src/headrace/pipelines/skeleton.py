@@ -9,7 +9,7 @@ import re
 from dataclasses import dataclass
 from pathlib import Path
 
-from headrace.errors import PipelineDefinitionError
+from headrace.pipelines.errors import PipelineDefinitionError
 
 _NAME = re.compile(r"[a-z][a-z0-9_]*")
 
@@ -44,9 +44,9 @@ _TEST = '''"""The transform on rows by hand, and the whole pipeline over a broke
 from pathlib import Path
 
 import pytest
-from confluent_kafka import Producer
 from pyspark.testing import assertDataFrameEqual
 
+from headrace.client.producer import Producer
 from headrace.pipelines import Bus, Run, TopicSource
 from headrace.pipelines.registry import find
 from headrace.pipelines.spark.session import open_session
@@ -72,11 +72,11 @@ def test_only_hot_readings_are_kept(spark):
 
 
 def test_a_record_on_the_bus_becomes_a_row(spark, headrace_bootstrap):
-    producer = Producer({{"bootstrap.servers": headrace_bootstrap}})
-    producer.produce("readings", b'{{"sensor": "oven", "celsius": 180.0}}')
-    assert producer.flush(10) == 0
+    bus = Bus(headrace_bootstrap)
+    with Producer(bus) as producer:
+        producer.send("readings", b'{{"sensor": "oven", "celsius": 180.0}}')
     pipeline = MODULE.build(source=TopicSource(topics=("readings",)))
-    run = Run(spark=spark, bus=Bus(headrace_bootstrap), name="{name}", app_id="test")
+    run = Run(spark=spark, bus=bus, name="{name}", app_id="test")
 
     rows = pipeline.transform(pipeline.decoder.decode(pipeline.source.batch(run)))
 

@@ -14,9 +14,10 @@ from typing import TYPE_CHECKING
 
 from headrace.client.bus import ISOLATION_LEVEL, Bus
 from headrace.client.positions import LATEST, OLDEST, Kind, Position, parse_position
-from headrace.errors import ConfigError, PipelineDefinitionError, SourceError
+from headrace.errors import ConfigError
 from headrace.pipelines.dead_letters.letter import SUFFIX as LETTERS_SUFFIX
 from headrace.pipelines.definition import RECORD_SCHEMA, Run, Source
+from headrace.pipelines.errors import PipelineDefinitionError, SourceError
 from headrace.pipelines.topic_positions import Partition, TopicPositions
 
 if TYPE_CHECKING:

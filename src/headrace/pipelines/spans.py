@@ -10,7 +10,7 @@ from collections.abc import Iterator, Mapping
 from dataclasses import dataclass, field, replace
 from typing import Any
 
-from headrace.errors import SinkError
+from headrace.pipelines.errors import SinkError
 
 NO_BATCH = -1
 

@@ -13,8 +13,8 @@ from headrace.client.admin import DEFAULT_TIMEOUT_S, Admin
 from headrace.client.bus import READ_COMMITTED, READ_UNCOMMITTED, Bus
 from headrace.client.error_table import is_silence
 from headrace.client.errors import BusError, PropertyError
-from headrace.errors import SourceError
 from headrace.model import INTERNAL_TOPICS
+from headrace.pipelines.errors import SourceError
 
 _NEAR_NAMES = 3  # more than three suggestions are a list, not a hint
 

@@ -4,20 +4,21 @@ They are looked at before Spark reads the topic, to find out what its values are
 """
 
 import json
-import time
 from collections.abc import Mapping
 from dataclasses import dataclass
 from typing import Any
 
 from headrace.client.bus import Bus
-from headrace.errors import SourceError
+from headrace.client.errors import BusError
+from headrace.client.ranges import read_ranges
+from headrace.pipelines.errors import SourceError
 from headrace.pipelines.topic_positions import Partition
 
 # Enough to see the fields that are not in every record; a partition has at least a few.
 SAMPLE_RECORDS = 400
 _LEAST_PER_PARTITION = 5
 _TIMEOUT_S = 15.0
-_POLL_S = 0.5
+_LOG_APPEND_TIME = 2  # librdkafka's number of it
 
 
 @dataclass(frozen=True)
@@ -50,8 +51,6 @@ class Sample:
 
 def take_sample(bus: Bus, ranges: Mapping[Partition, tuple[int, int]]) -> Sample:
     """Read the first and last records of these half-open ranges."""
-    from confluent_kafka import Consumer, KafkaException
-
     held = {each: bounds for each, bounds in ranges.items() if bounds[0] < bounds[1]}
     if not held:
         return Sample((), has_broker_times=False)
@@ -62,59 +61,17 @@ def take_sample(bus: Bus, ranges: Mapping[Partition, tuple[int, int]]) -> Sample
         for each, (_, end) in held.items()
         if first[each][1] < end
     }
-    config = {
-        "group.id": "headrace-sample",  # wanted by librdkafka; nothing joins or commits
-        "enable.auto.commit": False,
-        "enable.partition.eof": True,
-        "auto.offset.reset": "earliest",
-    }
     try:
-        consumer = Consumer(bus.client_config(config))
-        try:
-            messages = [*_read(consumer, first), *_read(consumer, last)]
-        finally:
-            consumer.close()
-    except KafkaException as error:
-        raise SourceError(f"{bus.bootstrap}: {error.args[0].str()}") from error
-    from confluent_kafka import TIMESTAMP_LOG_APPEND_TIME
-
+        messages = [*_read(bus, first), *_read(bus, last)]
+    except BusError as error:
+        raise SourceError(f"{bus.bootstrap}: {error}") from error
     return Sample(
         tuple(each.value() for each in messages if each.value() is not None),
         has_broker_times=bool(messages)
-        and all(each.timestamp()[0] == TIMESTAMP_LOG_APPEND_TIME for each in messages),
+        and all(each.timestamp()[0] == _LOG_APPEND_TIME for each in messages),
     )
 
 
-def _read(consumer: Any, ranges: Mapping[Partition, tuple[int, int]]) -> list[Any]:
-    from confluent_kafka import KafkaError, KafkaException, TopicPartition
-
-    if not ranges:
-        return []
-    consumer.assign([TopicPartition(*each, start) for each, (start, _) in ranges.items()])
-    pending = {each: end for each, (_, end) in ranges.items()}
-    found = list[Any]()
-    deadline = time.monotonic() + _TIMEOUT_S
-    while pending and time.monotonic() < deadline:
-        message = consumer.poll(_POLL_S)
-        if message is None:
-            continue
-        partition = (message.topic(), message.partition())
-        if message.error() is not None:
-            if message.error().code() != KafkaError._PARTITION_EOF:
-                raise KafkaException(message.error())
-            pending.pop(partition, None)
-            continue
-        if partition not in pending:
-            continue
-        if message.offset() < pending[partition]:
-            found.append(message)
-        # Markers of transactions and compacted records leave gaps: pass, not meet, the end.
-        if message.offset() >= pending[partition] - 1:
-            del pending[partition]
-    if pending:
-        topic, number = next(iter(pending))
-        raise SourceError(
-            f"partition {number} of {topic} gave no records within {_TIMEOUT_S:g} s; "
-            "is its leader there? 'headrace topics describe' shows it"
-        )
-    return found
+def _read(bus: Bus, ranges: Mapping[Partition, tuple[int, int]]) -> list[Any]:
+    batches = read_ranges(bus, ranges, timeout_s=_TIMEOUT_S, isolation_level=bus.isolation_level)
+    return [message for batch in batches for message in batch]

@@ -10,9 +10,9 @@ from typing import TYPE_CHECKING
 
 from headrace.client.addresses import DEFAULT_BOOTSTRAP
 from headrace.client.bus import Bus
-from headrace.errors import PipelineDefinitionError
 from headrace.pipelines.decoders.ddl import parse_ddl
 from headrace.pipelines.definition import RECORD_COLUMN, Decoder, Run
+from headrace.pipelines.errors import PipelineDefinitionError
 from headrace.pipelines.json_shape import quoted, shape_of
 from headrace.pipelines.source import Ranges, TopicSource, read_ranges
 from headrace.pipelines.topic_sample import Sample, take_sample

@@ -9,10 +9,10 @@ from functools import partial
 from pathlib import Path
 from typing import TYPE_CHECKING, Any
 
-from headrace.errors import PipelineDefinitionError, PipelineError
-from headrace.errors.installing import how_to_install
+from headrace.installing import how_to_install
 from headrace.pipelines.definition import Decoder, Pipeline, Sink, Transform, unchanged
 from headrace.pipelines.definition_module import PipelineModule, check_name, suggestion
+from headrace.pipelines.errors import PipelineDefinitionError, PipelineError
 from headrace.pipelines.source import TopicSource
 
 if TYPE_CHECKING:

@@ -14,7 +14,7 @@ from uuid import UUID
 
 from kio.schema.errors import ErrorCode
 
-from headrace.errors import WireError
+from headrace.protocol.errors import WireError
 from headrace.protocol.primitives import (
     MAX_TAGGED_FIELDS,
     read_array_length,

@@ -10,7 +10,7 @@ from collections.abc import Generator
 from struct import Struct
 from typing import ClassVar, NamedTuple
 
-from headrace.errors import TooManyElementsError, WireError
+from headrace.protocol.errors import TooManyElementsError, WireError
 from headrace.protocol.headers import RESPONSE_START
 from headrace.protocol.primitives import (
     INT32,

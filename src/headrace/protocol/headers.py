@@ -3,7 +3,7 @@
 from struct import Struct
 from typing import NamedTuple
 
-from headrace.errors import WireError
+from headrace.protocol.errors import WireError
 from headrace.protocol.primitives import Buffer, read_string, skip_tags
 from headrace.protocol.versions import API_VERSIONS, is_flexible
 

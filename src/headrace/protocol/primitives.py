@@ -6,7 +6,7 @@ the buffer raises WireError, never IndexError.
 
 from struct import Struct
 
-from headrace.errors import WireError
+from headrace.protocol.errors import WireError
 
 INT16 = Struct(">h")
 INT32 = Struct(">i")

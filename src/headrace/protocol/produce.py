@@ -15,7 +15,7 @@ from operator import itemgetter
 from struct import Struct
 from typing import NamedTuple
 
-from headrace.errors import TooManyElementsError, WireError
+from headrace.protocol.errors import TooManyElementsError, WireError
 from headrace.protocol.headers import RESPONSE_START
 from headrace.protocol.primitives import (
     INT32,

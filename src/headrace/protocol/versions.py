@@ -4,7 +4,7 @@ A request is flexible from the given version on: its header is v2 and its
 response header v1. ApiVersions answers with header v0 all the same (KIP-511).
 """
 
-from headrace.errors import WireError
+from headrace.protocol.errors import WireError
 
 API_VERSIONS = 18
 

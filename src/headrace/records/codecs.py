@@ -11,8 +11,8 @@ from itertools import chain
 
 import cramjam
 
-from headrace.errors import DecompressedTooLargeError, UndecodableRecordsError
 from headrace.records.batch import Buffer
+from headrace.records.errors import DecompressedTooLargeError, UndecodableRecordsError
 
 # Just above Kafka's largest request (100 MiB): no batch that a producer could
 # send plain is refused for being compressed, and no bomb costs more than this.

@@ -3,9 +3,9 @@
 May run in any thread: nothing here keeps anything.
 """
 
-from headrace.errors import CorruptMessageError, InvalidRecordError
 from headrace.records.batch import HEADER_SIZE, BatchHeader, Buffer, peek_header
 from headrace.records.codecs import decompress
+from headrace.records.errors import CorruptMessageError, InvalidRecordError
 
 try:
     from headrace.records._scan import find_disorder, find_header, find_newest, find_record

@@ -5,9 +5,9 @@ from collections.abc import Iterator
 from enum import IntEnum
 from typing import NamedTuple
 
-from headrace.errors import CorruptMessageError, InvalidRecordError
 from headrace.records.batch import HEADER_SIZE, Buffer, peek_header
 from headrace.records.codecs import decompress
+from headrace.records.errors import CorruptMessageError, InvalidRecordError
 
 _CONTROL_KEY = struct.Struct(">hh")
 _CONTROL_VALUE = struct.Struct(">hi")

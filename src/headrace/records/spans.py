@@ -6,7 +6,7 @@ Values and headers are passed over unread, so this is several times faster than 
 from collections.abc import Iterator
 from typing import NamedTuple
 
-from headrace.errors import InvalidRecordError
+from headrace.records.errors import InvalidRecordError
 from headrace.records.record import decode_varint
 
 

@@ -7,15 +7,6 @@ may append it without looking inside.
 from typing import TYPE_CHECKING
 
 from headrace.config import LONG_MAX, LONG_MIN, LogConfig
-from headrace.errors import (
-    BatchTooLargeError,
-    CorruptMessageError,
-    InvalidRecordError,
-    InvalidTimestampError,
-    MessageTooLargeError,
-    RecordError,
-    UnsupportedCompressionError,
-)
 from headrace.records.batch import (
     CODEC_MASK,
     CURRENT_MAGIC,
@@ -27,6 +18,15 @@ from headrace.records.batch import (
     correct_max_timestamp,
 )
 from headrace.records.codecs import Allowance, Codec, decompress
+from headrace.records.errors import (
+    BatchTooLargeError,
+    CorruptMessageError,
+    InvalidRecordError,
+    InvalidTimestampError,
+    MessageTooLargeError,
+    RecordError,
+    UnsupportedCompressionError,
+)
 from headrace.records.scan import (
     CLAIMS_APPEND_TIME,
     CORRUPT,

@@ -5,12 +5,13 @@ from pathlib import Path
 from typing import TypeAlias
 
 from headrace.config import LogConfig
-from headrace.errors import InvalidConfigError, UnknownSettingError
+from headrace.errors import InvalidConfigError
 from headrace.properties import Assignment, read_properties
 from headrace.settings import catalogue, describe, own, retired, rules, security, sources
 from headrace.settings.catalogue import Setting, find_broker_setting
 from headrace.settings.describe import ConfigEntry
 from headrace.settings.dynamic import DynamicConfigs
+from headrace.settings.errors import UnknownSettingError
 from headrace.settings.layers import ConfigSource, Layers
 from headrace.settings.log_config import make_log_config, topic_defaults
 from headrace.settings.values import Value, parse

@@ -7,14 +7,10 @@ ConfigError.
 import re
 from collections.abc import Callable, Iterable, Mapping
 
-from headrace.errors import (
-    ConfigError,
-    InvalidConfigError,
-    RequestError,
-    UnknownSettingError,
-)
+from headrace.errors import ConfigError, InvalidConfigError, RequestError
 from headrace.settings import catalogue
 from headrace.settings.catalogue import PER_BROKER, Setting, find_broker_setting
+from headrace.settings.errors import UnknownSettingError
 from headrace.settings.values import Value, parse
 
 MIN_METRICS_INTERVAL_MS = 100

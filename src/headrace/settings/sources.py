@@ -7,9 +7,9 @@ import re
 from collections.abc import Iterable, Mapping
 from typing import NamedTuple
 
-from headrace.errors import UnknownSettingError
 from headrace.properties import Assignment
 from headrace.settings.catalogue import BROKER
+from headrace.settings.errors import UnknownSettingError
 from headrace.settings.own import OTHER_VARIABLES, PREFIX
 
 VARIABLE_PREFIX = "HEADRACE_"

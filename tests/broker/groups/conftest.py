@@ -13,8 +13,8 @@ from headrace.broker.clock import Clock
 from headrace.broker.groups.offsets_topic import OnDisk, Storage
 from headrace.broker.groups.runtime import GroupRuntime
 from headrace.broker.topics import Topics
-from headrace.errors import StorageWriteError
 from headrace.log.directory import LogDirectory
+from headrace.log.errors import StorageWriteError
 from headrace.log.partition_log import PartitionLog
 from headrace.metrics import Metrics
 from headrace.settings.broker_settings import BrokerSettings

@@ -6,7 +6,7 @@ from tests.broker.groups.conftest import FakeSync, Node
 from headrace.broker.groups.offsets_topic import partition_for
 from headrace.coordinators.groups.codec import decode
 from headrace.coordinators.groups.records import OffsetCommit
-from headrace.errors import StorageWriteError
+from headrace.log.errors import StorageWriteError
 from headrace.records.batch import peek_header
 from headrace.records.builder import build_batch
 from headrace.records.record import Record, iter_records

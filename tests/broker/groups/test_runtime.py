@@ -18,6 +18,11 @@ from tests.broker.groups.conftest import FakeSync, Node
 from headrace.broker.catalog import Catalog
 from headrace.broker.handlers import offset_fetch
 from headrace.broker.state import RequestContext
+from headrace.coordinators.errors import (
+    CoordinatorNotAvailableError,
+    GroupError,
+    UnknownMemberError,
+)
 from headrace.coordinators.groups.messages import (
     CommitTime,
     JoinReply,
@@ -27,13 +32,7 @@ from headrace.coordinators.groups.messages import (
     SyncRequest,
 )
 from headrace.coordinators.groups.offsets import OffsetToCommit
-from headrace.errors import (
-    CoordinatorNotAvailableError,
-    CorruptBatchError,
-    GroupError,
-    StorageWriteError,
-    UnknownMemberError,
-)
+from headrace.log.errors import CorruptBatchError, StorageWriteError
 from headrace.log.partition_log import PartitionLog
 
 SESSION_MS = 10_000

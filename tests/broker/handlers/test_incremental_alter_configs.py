@@ -12,7 +12,7 @@ from kio.static.primitive import i8
 from tests.at_once import at_once
 
 from headrace.broker.state import Broker
-from headrace.errors import StorageError
+from headrace.log.errors import StorageError
 from headrace.log.producer_state import ProducerEntry
 
 INCREMENTAL_ALTER_CONFIGS = 44

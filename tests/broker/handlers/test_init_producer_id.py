@@ -7,7 +7,7 @@ from tests.broker.handlers.conftest import VERSIONS
 
 from headrace.broker.handlers.throttle import NO_THROTTLE
 from headrace.broker.state import Broker
-from headrace.errors import StorageError
+from headrace.log.errors import StorageError
 
 INIT_PRODUCER_ID = 22
 

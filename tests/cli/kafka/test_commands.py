@@ -7,8 +7,8 @@ import pytest
 from typer.testing import CliRunner
 
 from headrace.cli.app import app
-from headrace.errors import ClusterError
 from headrace.kafka.cluster import Cluster
+from headrace.kafka.errors import ClusterError
 
 
 @pytest.fixture
@@ -109,7 +109,7 @@ def test_up_with_a_path_for_a_name_leaves_the_link_there_alone(clusters, tmp_pat
 
 
 def test_nothing_is_left_of_a_cluster_that_never_was_one(clusters, monkeypatch):
-    from headrace.errors import JavaNotFoundError
+    from headrace.java.errors import JavaNotFoundError
     from headrace.kafka import cluster as cluster_module
 
     def fail():

@@ -9,8 +9,8 @@ from tests.cli.conftest import Answer
 from typer.testing import CliRunner
 
 from headrace.cli.app import app
-from headrace.pipelines.running.process import process_of
 from headrace.pipelines.running.run_state import RUNNING, RunDirectory
+from headrace.process_lookup import process_of
 
 Run = Callable[..., Answer]
 

@@ -4,6 +4,7 @@ import itertools
 from typing import TypeVar
 from uuid import UUID
 
+from headrace.coordinators.errors import CoordinatorNotAvailableError
 from headrace.coordinators.groups.classic.limits import ClassicLimits
 from headrace.coordinators.groups.consumer.limits import ConsumerLimits
 from headrace.coordinators.groups.consumer_protocol import (
@@ -25,7 +26,6 @@ from headrace.coordinators.groups.messages import (
 )
 from headrace.coordinators.groups.records import GroupRecord
 from headrace.coordinators.groups.registry import GroupEnvironment
-from headrace.errors import CoordinatorNotAvailableError
 
 _Reply = TypeVar("_Reply")
 

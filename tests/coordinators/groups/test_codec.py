@@ -22,10 +22,10 @@ from headrace.coordinators.groups.records import (
     TargetAssignmentMember,
     Tombstone,
 )
-from headrace.errors import InvalidRecordError
 from headrace.kafka.tools import dump_log_segments
 from headrace.records.batch import peek_header
 from headrace.records.builder import build_batch
+from headrace.records.errors import InvalidRecordError
 from headrace.records.record import Record, iter_records
 
 KAFKA_LOG = (

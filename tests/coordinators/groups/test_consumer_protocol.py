@@ -15,7 +15,7 @@ from headrace.coordinators.groups.consumer_protocol import (
     encode_assignment,
     encode_subscription,
 )
-from headrace.errors import WireError
+from headrace.protocol.errors import WireError
 
 # Version, topics [t, uu], user data, owned partitions t: [1, 2], generation 5, rack "r".
 TOPICS = "00000002 0001 74 0002 7575"

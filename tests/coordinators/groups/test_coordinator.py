@@ -3,6 +3,21 @@ from uuid import UUID
 import pytest
 from tests.coordinators.groups.desk import SESSION_MS, TOPIC_ID, Desk
 
+from headrace.coordinators.errors import (
+    CoordinatorNotAvailableError,
+    GroupError,
+    GroupNotFoundError,
+    GroupSubscribedError,
+    GroupVersionError,
+    IllegalGenerationError,
+    InvalidGroupIdError,
+    InvalidSessionTimeoutError,
+    NonEmptyGroupError,
+    OffsetMetadataTooLargeError,
+    RebalanceInProgressError,
+    StaleMemberEpochError,
+    UnknownMemberError,
+)
 from headrace.coordinators.groups.classic.group import ClassicGroup
 from headrace.coordinators.groups.consumer.group import ConsumerGroup
 from headrace.coordinators.groups.messages import (
@@ -18,21 +33,6 @@ from headrace.coordinators.groups.records import (
     OffsetCommit,
     TargetAssignmentEpoch,
     Tombstone,
-)
-from headrace.errors import (
-    CoordinatorNotAvailableError,
-    GroupError,
-    GroupNotFoundError,
-    GroupSubscribedError,
-    GroupVersionError,
-    IllegalGenerationError,
-    InvalidGroupIdError,
-    InvalidSessionTimeoutError,
-    NonEmptyGroupError,
-    OffsetMetadataTooLargeError,
-    RebalanceInProgressError,
-    StaleMemberEpochError,
-    UnknownMemberError,
 )
 
 

@@ -1,6 +1,5 @@
 import pytest
 
-from headrace.errors import DrillError
 from headrace.kafka.drill.election import (
     MOST_UNDISTURBED_S,
     SETTINGS,
@@ -8,6 +7,7 @@ from headrace.kafka.drill.election import (
     read_timeouts,
     wait_limit,
 )
+from headrace.kafka.errors import DrillError
 
 DEFAULTS = Timeouts(9.0, 2.0, 1.0, 1.0)
 

@@ -5,7 +5,6 @@ from collections.abc import Callable, Iterator
 
 import pytest
 
-from headrace.errors import DrillError
 from headrace.kafka.drill.bulk import write_bulk
 from headrace.kafka.drill.clients import consumer_config, publisher_config
 from headrace.kafka.drill.election import Timeouts
@@ -13,6 +12,7 @@ from headrace.kafka.drill.ledger import Account, Reading, balance, compare
 from headrace.kafka.drill.message import Stream, encode, make_streams
 from headrace.kafka.drill.publisher import Publisher
 from headrace.kafka.drill.readers import LiveConsumers, end_offsets, read_whole
+from headrace.kafka.errors import DrillError
 from headrace.testing import RunningBroker, running_broker
 
 TIMEOUTS = Timeouts(9.0, 2.0, 1.0, 1.0)

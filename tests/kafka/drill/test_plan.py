@@ -1,7 +1,7 @@
 import pytest
 
-from headrace.errors import DrillError
 from headrace.kafka.drill.plan import Plan, Scenario
+from headrace.kafka.errors import DrillError
 
 
 def test_a_plan_has_every_scenario_unless_told_otherwise() -> None:

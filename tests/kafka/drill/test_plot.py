@@ -3,8 +3,8 @@ from pathlib import Path
 import pytest
 from tests.kafka.drill.sample import drill_report
 
-from headrace.errors import DrillError
 from headrace.kafka.drill import plot
+from headrace.kafka.errors import DrillError
 
 
 def test_a_drill_is_drawn_as_png(tmp_path: Path) -> None:

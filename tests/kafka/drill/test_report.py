@@ -4,9 +4,9 @@ from pathlib import Path
 import pytest
 from tests.kafka.drill.sample import drill_report, scenario_report
 
-from headrace.errors import DrillError
 from headrace.kafka.drill.plan import Scenario
 from headrace.kafka.drill.report import Resync
+from headrace.kafka.errors import DrillError
 
 RESYNC = Resync(
     node=2, messages=1_000_000, missed_bytes=100_000_000, write_s=20, jvm_start_s=4, catch_up_s=1

@@ -9,12 +9,12 @@ from pathlib import Path
 
 import pytest
 
-from headrace.errors import ClusterError, DrillError
 from headrace.kafka import layout as layouts
 from headrace.kafka.cluster import Cluster, running_cluster
 from headrace.kafka.drill.plan import Plan, Scenario
 from headrace.kafka.drill.run import check_cluster, run_drill
 from headrace.kafka.drill.timeline import Event, Kind
+from headrace.kafka.errors import ClusterError, DrillError
 
 TUNED = {
     "broker.session.timeout.ms": "2000",
@@ -57,10 +57,8 @@ def test_a_real_cluster_keeps_its_promises_through_every_scenario(tmp_path: Path
 
 def assert_as_found(cluster: Cluster) -> None:
     """All nodes run, every ISR is full, and the drill's topics are gone."""
-    from headrace.kafka.replicas import replicas
-
     check_cluster(cluster)
-    topics = {each.topic for each in replicas(cluster.bootstrap)}
+    topics = {each.topic for each in cluster.replicas()}
     assert not [topic for topic in topics if topic.startswith("headrace-drill")]
 
 

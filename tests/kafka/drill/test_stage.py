@@ -5,7 +5,7 @@ from typing import Any, cast
 
 import pytest
 
-from headrace.errors import ClusterError, DrillError
+from headrace.client.cluster_questions import Replica
 from headrace.kafka.cluster import Cluster
 from headrace.kafka.drill.acks import AckSeries
 from headrace.kafka.drill.election import Timeouts
@@ -15,7 +15,7 @@ from headrace.kafka.drill.plan import Plan
 from headrace.kafka.drill.scenarios import kill_controller, kill_follower, kill_leader, restart_all
 from headrace.kafka.drill.stage import Stage, Status, restore
 from headrace.kafka.drill.timeline import Kind, Timeline
-from headrace.kafka.replicas import Replica
+from headrace.kafka.errors import ClusterError, DrillError
 
 TOPIC = "drill"
 ALL = (1, 2, 3)

@@ -12,10 +12,11 @@ from tests.pipelines.decoders.records import records_of
 from headrace.client.bus import Bus
 from headrace.pipelines import dead_letters
 from headrace.pipelines.dead_letters.letter import DeadLetter
-from headrace.pipelines.dead_letters.reading import CONSUMER_CONFIG, each_once, read_letters
+from headrace.pipelines.dead_letters.reading import each_once, read_letters
 from headrace.pipelines.decoders import Json
 from headrace.pipelines.definition import RECORD_SCHEMA, Decoder, Run
 from headrace.pipelines.spans import Batch, Log, Spans
+from headrace.pipelines.topic_positions import TopicPositions
 from headrace.testing import running_broker
 
 if TYPE_CHECKING:
@@ -45,22 +46,12 @@ def travelling() -> Iterator[None]:
 
 
 def read_all(run: Run, topic: str) -> list[DeadLetter]:
-    from confluent_kafka import Consumer, TopicPartition
-
-    config: dict[str, Any] = run.bus.client_config(CONSUMER_CONFIG)
-    consumer = Consumer(config)
-    try:
-        numbers = consumer.list_topics(topic, 10).topics[topic].partitions
-        bounds = {
-            number: consumer.get_watermark_offsets(TopicPartition(topic, number), 10)
-            for number in numbers
-        }
-        return sorted(
-            read_letters(consumer, topic, bounds, timeout_s=120),
-            key=lambda each: each.source.offset,
-        )
-    finally:
-        consumer.close()
+    positions = TopicPositions(run.bus)
+    partitions = positions.partitions([topic])
+    starts, ends = positions.oldest(partitions), positions.ends(partitions)
+    bounds = {each[1]: (starts[each], ends[each]) for each in partitions}
+    letters = read_letters(run.bus, topic, bounds, timeout_s=120)
+    return sorted(letters, key=lambda each: each.source.offset)
 
 
 def test_a_letter_is_the_record_and_where_it_came_from(run: Run) -> None:

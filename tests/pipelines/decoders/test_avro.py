@@ -12,10 +12,10 @@ import fastavro
 import pytest
 from tests.pipelines.decoders.records import decode, records_of
 
-from headrace.errors import PipelineDefinitionError
 from headrace.pipelines.decoders import Avro
 from headrace.pipelines.decoders.avro_header import fingerprint, header_for
 from headrace.pipelines.decoders.record_decoder import CARRIED_COLUMN
+from headrace.pipelines.errors import PipelineDefinitionError
 
 if TYPE_CHECKING:
     from pyspark.sql import SparkSession

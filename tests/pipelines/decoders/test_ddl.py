@@ -7,7 +7,6 @@ import pytest
 from hypothesis import given, settings
 from hypothesis import strategies as st
 
-from headrace.errors import PipelineDefinitionError
 from headrace.pipelines.decoders.ddl import (
     Array,
     Atom,
@@ -18,6 +17,7 @@ from headrace.pipelines.decoders.ddl import (
     Type,
     parse_ddl,
 )
+from headrace.pipelines.errors import PipelineDefinitionError
 
 if TYPE_CHECKING:
     from pyspark.sql import SparkSession

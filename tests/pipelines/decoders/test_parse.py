@@ -4,8 +4,8 @@ import json
 
 import pytest
 
-from headrace.errors import PipelineDefinitionError
 from headrace.pipelines.decoders import Avro, Json, Raw, Text, Tsv, Xml, parse_decoder
+from headrace.pipelines.errors import PipelineDefinitionError
 
 SCHEMA = {"schema": "a int"}
 AVRO = json.dumps({"type": "record", "name": "r", "fields": [{"name": "a", "type": "int"}]})

@@ -6,8 +6,8 @@ from typing import TYPE_CHECKING, Any
 import pytest
 from tests.pipelines.decoders.records import decode
 
-from headrace.errors import PipelineDefinitionError
 from headrace.pipelines.decoders import Xml
+from headrace.pipelines.errors import PipelineDefinitionError
 
 if TYPE_CHECKING:
     from pyspark.sql import SparkSession

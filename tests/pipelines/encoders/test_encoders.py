@@ -9,10 +9,10 @@ from typing import TYPE_CHECKING
 import fastavro
 import pytest
 
-from headrace.errors import PipelineDefinitionError
 from headrace.pipelines.decoders.avro_header import fingerprint
 from headrace.pipelines.encoders import parse_encoder
 from headrace.pipelines.encoders.avro import AvroEncoder
+from headrace.pipelines.errors import PipelineDefinitionError
 
 if TYPE_CHECKING:
     from pyspark.sql import DataFrame, SparkSession

@@ -6,7 +6,7 @@ from typing import TYPE_CHECKING
 import pytest
 from tests.pipelines.running.stage import JsonFiles, a_pipeline
 
-from headrace.errors import RunError
+from headrace.pipelines.errors import RunError
 from headrace.pipelines.running.checkpoint import Checkpoint
 
 if TYPE_CHECKING:

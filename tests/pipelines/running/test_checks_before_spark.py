@@ -8,8 +8,8 @@ import pytest
 from tests.pipelines.running.stage import JsonFiles, a_pipeline, a_topic
 
 from headrace.client.bus import Bus
-from headrace.errors import PipelineDefinitionError, RunError, SourceError
 from headrace.pipelines.definition import Pipeline
+from headrace.pipelines.errors import PipelineDefinitionError, RunError, SourceError
 from headrace.pipelines.running.checkpoint import Checkpoint
 from headrace.pipelines.running.run_state import FAILED, find_run
 from headrace.pipelines.running.runner import run_pipeline

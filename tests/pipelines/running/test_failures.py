@@ -11,8 +11,8 @@ import pytest
 from tests.pipelines.running.stage import JsonFiles, Numbers
 
 from headrace.client.bus import Bus
-from headrace.errors import SinkError, SparkError
 from headrace.pipelines.definition import OpenSink, Pipeline, Run, Sink, Source
+from headrace.pipelines.errors import SinkError, SparkError
 from headrace.pipelines.running.run_state import FAILED, STOPPED, find_run
 from headrace.pipelines.running.runner import run_pipeline
 from headrace.pipelines.running.settings import RunSettings, Trigger

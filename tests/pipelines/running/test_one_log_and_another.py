@@ -18,7 +18,7 @@ from tests.pipelines.running.stage import (
 )
 
 from headrace.client.bus import Bus
-from headrace.errors import PipelineError, RunError, SinkError, SourceError
+from headrace.pipelines.errors import PipelineError, RunError, SinkError, SourceError
 from headrace.pipelines.running.batch import without
 from headrace.pipelines.running.positions import MARK
 from headrace.pipelines.running.settings import Trigger

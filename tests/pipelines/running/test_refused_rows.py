@@ -10,13 +10,14 @@ import pytest
 from tests.pipelines.running.stage import PATIENCE_S, Numbers, Stage, a_pipeline, values_in
 
 from headrace.client.bus import Bus
-from headrace.errors import SinkError
-from headrace.pipelines.dead_letters.reading import CONSUMER_CONFIG, read_letters
+from headrace.pipelines.dead_letters.reading import read_letters
 from headrace.pipelines.definition import RECORD_SCHEMA, OpenSink, Run
+from headrace.pipelines.errors import SinkError
 from headrace.pipelines.refusal import RefusedRow, RowsRefusedError
 from headrace.pipelines.running.batch import BatchWriter
 from headrace.pipelines.sinks.sql.table import SqlTable
 from headrace.pipelines.spans import Batch
+from headrace.pipelines.topic_positions import TopicPositions
 
 if TYPE_CHECKING:
     from pyspark.sql import DataFrame
@@ -89,18 +90,11 @@ def _has(bus: Bus, topic: str) -> bool:
 
 def _reasons(bus: Bus) -> dict[int, str]:
     """Offset in the source and reason of each letter; their keys and values are as they were."""
-    from confluent_kafka import Consumer, TopicPartition
-
-    consumer = Consumer(bus.client_config(CONSUMER_CONFIG))
-    try:
-        numbers = consumer.list_topics(LETTERS, PATIENCE_S).topics[LETTERS].partitions
-        bounds = {
-            number: consumer.get_watermark_offsets(TopicPartition(LETTERS, number), PATIENCE_S)
-            for number in numbers
-        }
-        letters = list(read_letters(consumer, LETTERS, bounds, PATIENCE_S))
-    finally:
-        consumer.close()
+    positions = TopicPositions(bus)
+    partitions = positions.partitions([LETTERS])
+    starts, ends = positions.oldest(partitions), positions.ends(partitions)
+    bounds = {each[1]: (starts[each], ends[each]) for each in partitions}
+    letters = list(read_letters(bus, LETTERS, bounds, PATIENCE_S))
     assert {(letter.source.topic, letter.source.partition, letter.key) for letter in letters} == {
         (TOPIC, 0, b"k")
     }

@@ -5,9 +5,8 @@ from pathlib import Path
 
 import pytest
 
-from headrace.errors import RunError
+from headrace.pipelines.errors import RunError
 from headrace.pipelines.running.lock import Lock
-from headrace.pipelines.running.process import Process, process_of
 from headrace.pipelines.running.run_state import (
     DIED,
     FINISHED,
@@ -18,6 +17,7 @@ from headrace.pipelines.running.run_state import (
     find_run,
     stop_run,
 )
+from headrace.process_lookup import Process, process_of
 
 SLEEP = "import time; time.sleep(600)"
 DEAF = "import signal, time; signal.signal(15, lambda *_: None); print(flush=True); time.sleep(600)"

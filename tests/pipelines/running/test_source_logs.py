@@ -7,7 +7,7 @@ from pathlib import Path
 import pytest
 from tests.pipelines.running.stage import JsonFiles, a_pipeline
 
-from headrace.errors import PipelineDefinitionError, RunError
+from headrace.pipelines.errors import PipelineDefinitionError, RunError
 from headrace.pipelines.running.checkpoint import Checkpoint
 from headrace.pipelines.running.source_logs import OtherLogError, SourceLogs, parse_on_other_log
 from headrace.pipelines.spans import Log, Spans

@@ -7,7 +7,7 @@ from pathlib import Path
 
 import pytest
 
-from headrace.errors import RunError
+from headrace.pipelines.errors import RunError
 from headrace.pipelines.running.metrics import serve_metrics
 from headrace.pipelines.running.progress import PartitionProgress, Progress
 from headrace.pipelines.running.reporting import Reporter, View

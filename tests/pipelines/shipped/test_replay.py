@@ -6,9 +6,9 @@ import pytest
 from tests.pipelines.sinks.topics import Seen, produce, records_on
 
 from headrace.client.bus import Bus
-from headrace.errors import PipelineDefinitionError, SourceError
 from headrace.pipelines import registry
 from headrace.pipelines.definition import Pipeline, Run, Sink
+from headrace.pipelines.errors import PipelineDefinitionError, SourceError
 from headrace.pipelines.sinks.lake import LakeSink, compact
 from headrace.pipelines.sinks.lake.source import LakeSource
 from headrace.pipelines.sinks.topic import TopicSink, create_topic

@@ -10,8 +10,8 @@ from typing import TYPE_CHECKING, Any
 import pytest
 
 from headrace.client.bus import Bus
-from headrace.errors import PipelineDefinitionError
 from headrace.pipelines.definition import ERROR_COLUMN, RECORD_SCHEMA, Pipeline, Run
+from headrace.pipelines.errors import PipelineDefinitionError
 from headrace.pipelines.shipped import table
 from headrace.pipelines.shipped.table import KeyedDecoder
 from headrace.pipelines.sinks.sql.table import SqlTable, from_uri

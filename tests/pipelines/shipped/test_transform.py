@@ -8,10 +8,10 @@ from typing import TYPE_CHECKING
 import pytest
 from tests.pipelines.decoders.records import records_of
 
-from headrace.errors import PipelineDefinitionError
 from headrace.pipelines.decoders.avro_schema import avro_of
 from headrace.pipelines.decoders.ddl import parse_ddl
 from headrace.pipelines.definition import Pipeline, Source
+from headrace.pipelines.errors import PipelineDefinitionError
 from headrace.pipelines.shipped.transform import OPTIONS, pipeline
 
 if TYPE_CHECKING:

@@ -14,8 +14,8 @@ from confluent_kafka.admin import AdminClient
 from tests.pipelines.sinks.topics import give, records_on
 
 from headrace.client.bus import Bus
-from headrace.errors import PipelineDefinitionError, SinkError
 from headrace.pipelines.definition import RECORD_FIELDS, Run
+from headrace.pipelines.errors import PipelineDefinitionError, SinkError
 from headrace.pipelines.loops import TopicsInUse
 from headrace.pipelines.sinks import topic as topic_module
 from headrace.pipelines.sinks import topic_leftovers

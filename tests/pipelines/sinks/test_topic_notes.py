@@ -3,7 +3,7 @@ from typing import cast
 
 import pytest
 
-from headrace.errors import SinkError
+from headrace.pipelines.errors import SinkError
 from headrace.pipelines.hadoop_files import Entry, HadoopFiles
 from headrace.pipelines.sinks.topic_notes import (
     Note,

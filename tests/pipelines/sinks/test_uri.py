@@ -3,7 +3,7 @@ from typing import Any
 
 import pytest
 
-from headrace.errors import PipelineDefinitionError
+from headrace.pipelines.errors import PipelineDefinitionError
 from headrace.pipelines.sinks.console import Console
 from headrace.pipelines.sinks.uri import parse_sink
 

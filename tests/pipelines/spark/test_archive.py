@@ -3,7 +3,7 @@ from pathlib import Path
 
 import pytest
 
-from headrace.errors import SparkError
+from headrace.pipelines.errors import SparkError
 from headrace.pipelines.spark.archive import archive_path, build_archive, use_archive
 
 pytestmark = pytest.mark.java

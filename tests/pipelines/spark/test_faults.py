@@ -4,8 +4,8 @@ from pathlib import Path
 
 import pytest
 
-from headrace.errors import (
-    JarError,
+from headrace.java.errors import JarError
+from headrace.pipelines.errors import (
     PipelineDefinitionError,
     PipelineError,
     RunError,

@@ -3,7 +3,7 @@ from pathlib import Path
 
 import pytest
 
-from headrace.errors import SparkError
+from headrace.pipelines.errors import SparkError
 from headrace.pipelines.spark.installation import check_pyspark
 
 

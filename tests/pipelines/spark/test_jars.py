@@ -2,7 +2,7 @@ from pathlib import Path
 
 import pytest
 
-from headrace.errors import JarError
+from headrace.java.errors import JarError
 from headrace.pipelines.spark.jars import SPARK_VERSION, expected_jars, spark_jar_list
 
 LINE = f"org.example:thing:1.0 {'ab' * 32} 7\n"

@@ -13,7 +13,8 @@ from typing import Any
 
 import pytest
 
-from headrace.errors import InvalidConfigError, SparkError
+from headrace.errors import InvalidConfigError
+from headrace.pipelines.errors import SparkError
 from headrace.pipelines.spark.output import default_log_file, launch_java
 
 OPEN = """

@@ -88,4 +88,4 @@ def test_batch_and_stream_run_on_two_workers(tmp_path: Path) -> None:
     assert seen["delta"] == RECORDS
     assert seen["executors"] == 2
     # The workers import the zip that was sent to them, not what happens to be installed there.
-    assert all(".zip/headrace/errors/" in place for place in seen["places"])
+    assert all(".zip/headrace/errors.py" in place for place in seen["places"])

@@ -11,9 +11,9 @@ from confluent_kafka import Producer
 from tests.support.output import told_by_us
 
 from headrace.client.admin import Admin
-from headrace.errors import PipelineDefinitionError, SourceError
 from headrace.kafka.node import KafkaNode
 from headrace.pipelines import Bus
+from headrace.pipelines.errors import PipelineDefinitionError, SourceError
 from headrace.pipelines.sql_query.query import Answer, TopicQuery
 from headrace.testing import running_broker
 

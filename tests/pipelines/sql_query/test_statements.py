@@ -5,8 +5,8 @@ from typing import TYPE_CHECKING
 
 import pytest
 
-from headrace.errors import PipelineDefinitionError
 from headrace.pipelines import Bus
+from headrace.pipelines.errors import PipelineDefinitionError
 from headrace.pipelines.sql_query.query import TopicQuery
 from headrace.pipelines.sql_query.statements import refuse_statements
 

@@ -4,12 +4,12 @@ from base64 import urlsafe_b64encode
 from functools import partial
 from uuid import UUID, uuid4
 
+from headrace.broker.errors import TopicError
 from headrace.broker.topics import Topics
 from headrace.coordinators.groups.classic.limits import ClassicLimits
 from headrace.coordinators.groups.consumer.limits import ConsumerLimits
 from headrace.coordinators.groups.messages import TopicShape
 from headrace.coordinators.groups.registry import GroupEnvironment
-from headrace.errors import TopicError
 from headrace.model import Topic
 from headrace.settings.broker_settings import BrokerSettings
 

@@ -14,13 +14,15 @@ from typing import Any
 
 from headrace.broker.clock import Clock
 from headrace.broker.groups.offsets_topic import OffsetsTopic, partition_for
+from headrace.coordinators.errors import CoordinatorNotAvailableError
 from headrace.coordinators.groups.codec import decode
 from headrace.coordinators.groups.coordinator import GroupCoordinator
 from headrace.coordinators.groups.decision import Decision
 from headrace.coordinators.groups.records import GroupRecord
-from headrace.errors import CoordinatorNotAvailableError, HeadraceError, InvalidRecordError
+from headrace.errors import HeadraceError
 from headrace.log.partition_log import FileSlice, PartitionLog
 from headrace.records.batch import BatchHeader, peek_header
+from headrace.records.errors import InvalidRecordError
 from headrace.records.record import ControlType, decode_control, iter_records
 
 _log = logging.getLogger(__name__)

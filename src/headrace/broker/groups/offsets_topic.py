@@ -11,11 +11,12 @@ from uuid import UUID
 
 from headrace.broker.clock import Clock
 from headrace.broker.durability import DiskSync
+from headrace.broker.errors import UnknownTopicError
 from headrace.broker.topic_names import GROUP_METADATA_TOPIC
 from headrace.broker.topics import Topics
 from headrace.coordinators.groups.codec import encode
 from headrace.coordinators.groups.records import GroupRecord
-from headrace.errors import StorageWriteError, UnknownTopicError
+from headrace.log.errors import StorageWriteError
 from headrace.log.partition_log import PartitionLog
 from headrace.model import Topic
 from headrace.records.batch import peek_header

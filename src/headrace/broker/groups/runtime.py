@@ -16,6 +16,7 @@ from headrace.broker.groups.offsets_topic import OffsetsTopic, Storage
 from headrace.broker.groups.pattern_resolver import PatternResolver
 from headrace.broker.topic_names import GROUP_METADATA_TOPIC
 from headrace.broker.topics import Topics
+from headrace.coordinators.errors import CoordinatorNotAvailableError, GroupError
 from headrace.coordinators.groups.coordinator import GroupCoordinator
 from headrace.coordinators.groups.decision import Decision
 from headrace.coordinators.groups.messages import (
@@ -28,12 +29,8 @@ from headrace.coordinators.groups.messages import (
     Ticket,
 )
 from headrace.coordinators.groups.records import GroupRecord, OffsetCommit, TargetAssignmentEpoch
-from headrace.errors import (
-    CoordinatorNotAvailableError,
-    GroupError,
-    HeadraceError,
-    StorageWriteError,
-)
+from headrace.errors import HeadraceError
+from headrace.log.errors import StorageWriteError
 from headrace.metrics import Metrics
 from headrace.model import Topic
 from headrace.settings.broker_settings import BrokerSettings

@@ -18,11 +18,11 @@ from kio.schema.alter_partition_reassignments.v1.response import (
 )
 from kio.schema.errors import ErrorCode
 
+from headrace.broker.errors import InvalidReplicaAssignmentError
 from headrace.broker.handlers.replica_assignment import check_assignments
 from headrace.broker.handlers.throttle import NO_THROTTLE
 from headrace.broker.state import Broker, RequestContext
 from headrace.broker.turns import in_slices
-from headrace.errors import InvalidReplicaAssignmentError
 
 
 async def handle(

@@ -18,13 +18,14 @@ from kio.schema.types import GroupId, TopicName
 from kio.static.primitive import i8, i32
 
 from headrace.broker.error_codes import code_for
+from headrace.broker.errors import TopicError
 from headrace.broker.handlers.operations import GROUP_OPERATIONS, NOT_ASKED
 from headrace.broker.handlers.throttle import NO_THROTTLE
 from headrace.broker.state import Broker, RequestContext
 from headrace.broker.turns import in_slices
+from headrace.coordinators.errors import GroupError, InvalidGroupIdError
 from headrace.coordinators.groups.messages import DescribedConsumer
 from headrace.coordinators.groups.records import Assignment as Partitions
-from headrace.errors import GroupError, InvalidGroupIdError, TopicError
 
 
 async def handle(

@@ -20,8 +20,8 @@ from headrace.broker.error_codes import code_for
 from headrace.broker.groups.runtime import GroupRuntime
 from headrace.broker.handlers.throttle import NO_THROTTLE
 from headrace.broker.state import Broker, RequestContext
+from headrace.coordinators.errors import GroupError
 from headrace.coordinators.groups.messages import ConsumerHeartbeatReply, ConsumerHeartbeatRequest
-from headrace.errors import GroupError
 from headrace.protocol.schema import MILLISECOND
 
 _MAKES_ITS_ID_SINCE = 1

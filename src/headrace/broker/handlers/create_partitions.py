@@ -18,11 +18,12 @@ from kio.schema.errors import ErrorCode
 from kio.schema.types import TopicName
 
 from headrace.broker.error_codes import code_for
+from headrace.broker.errors import InvalidReplicaAssignmentError
 from headrace.broker.handlers.replica_assignment import check_assignments
 from headrace.broker.handlers.throttle import NO_THROTTLE
 from headrace.broker.state import Broker, RequestContext
 from headrace.broker.turns import in_slices
-from headrace.errors import HeadraceError, InvalidReplicaAssignmentError, RequestError
+from headrace.errors import HeadraceError, RequestError
 
 
 async def handle(

@@ -20,17 +20,12 @@ from kio.schema.errors import ErrorCode
 from kio.static.primitive import i8, i16, i32
 
 from headrace.broker.error_codes import code_for
+from headrace.broker.errors import InvalidReplicaAssignmentError, InvalidReplicationFactorError
 from headrace.broker.handlers.replica_assignment import check_assignments
 from headrace.broker.handlers.throttle import NO_THROTTLE
 from headrace.broker.state import Broker, RequestContext
 from headrace.broker.turns import in_slices
-from headrace.errors import (
-    HeadraceError,
-    InvalidConfigError,
-    InvalidReplicaAssignmentError,
-    InvalidReplicationFactorError,
-    RequestError,
-)
+from headrace.errors import HeadraceError, InvalidConfigError, RequestError
 from headrace.model import Topic
 
 _DEFAULT = -1

@@ -12,7 +12,7 @@ from headrace.broker.error_codes import code_for
 from headrace.broker.handlers.throttle import NO_THROTTLE
 from headrace.broker.state import Broker, RequestContext
 from headrace.broker.turns import in_slices
-from headrace.errors import GroupError
+from headrace.coordinators.errors import GroupError
 
 
 async def handle(

@@ -13,10 +13,11 @@ from kio.schema.errors import ErrorCode
 from kio.static.primitive import i64
 
 from headrace.broker.error_codes import code_for
+from headrace.broker.errors import InvalidTopicError
 from headrace.broker.handlers.throttle import NO_THROTTLE
 from headrace.broker.state import Broker, RequestContext
 from headrace.broker.turns import in_slices
-from headrace.errors import HeadraceError, InvalidTopicError
+from headrace.errors import HeadraceError
 from headrace.log.partition_log import PartitionLog
 
 _NO_WATERMARK = i64(-1)

@@ -20,11 +20,12 @@ from kio.static.primitive import i8
 from headrace.broker import loggers
 from headrace.broker.config_changes import ResourceType
 from headrace.broker.error_codes import code_for
+from headrace.broker.errors import UnknownTopicError
 from headrace.broker.handlers.throttle import NO_THROTTLE
 from headrace.broker.state import Broker, RequestContext
 from headrace.broker.topic_names import check_topic_name
 from headrace.broker.turns import in_slices
-from headrace.errors import HeadraceError, RequestError, UnknownTopicError
+from headrace.errors import HeadraceError, RequestError
 from headrace.settings.catalogue import ConfigType
 from headrace.settings.describe import ConfigEntry
 from headrace.settings.layers import ConfigSource

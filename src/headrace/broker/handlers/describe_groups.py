@@ -19,7 +19,7 @@ from headrace.broker.handlers.operations import GROUP_OPERATIONS, NOT_ASKED
 from headrace.broker.handlers.throttle import NO_THROTTLE
 from headrace.broker.state import Broker, RequestContext
 from headrace.broker.turns import in_slices
-from headrace.errors import GroupError, GroupNotFoundError
+from headrace.coordinators.errors import GroupError, GroupNotFoundError
 
 _NOT_FOUND_SINCE = 6
 _DEAD = "Dead"

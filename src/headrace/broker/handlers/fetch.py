@@ -36,11 +36,11 @@ from headrace.broker.read_threads import ReadThreads
 from headrace.broker.state import Broker
 from headrace.broker.turns import Turn
 from headrace.broker.waiting_fetches import WaitingFetches
-from headrace.errors import TooManyElementsError, WireError
 from headrace.log.partition_log import PartitionLog
 from headrace.log.verifying import Preparation
 from headrace.metrics import Metrics
 from headrace.protocol import fetch
+from headrace.protocol.errors import TooManyElementsError, WireError
 from headrace.protocol.fetch import STEP_ELEMENTS, FetchRequest
 from headrace.protocol.headers import RequestHeader
 

@@ -16,7 +16,7 @@ from headrace.broker.error_codes import code_for
 from headrace.broker.groups.runtime import GroupRuntime
 from headrace.broker.handlers.throttle import NO_THROTTLE
 from headrace.broker.state import Broker, RequestContext
-from headrace.errors import GroupError
+from headrace.coordinators.errors import GroupError
 
 _ALL_IS_WELL = HeartbeatResponse(throttle_time=NO_THROTTLE, error_code=ErrorCode.none)
 

@@ -15,8 +15,8 @@ from kio.static.primitive import i32
 from headrace.broker.error_codes import code_for
 from headrace.broker.handlers.throttle import NO_THROTTLE
 from headrace.broker.state import Broker, RequestContext
+from headrace.coordinators.errors import GroupError
 from headrace.coordinators.groups.messages import JoinReply, JoinRequest
-from headrace.errors import GroupError
 from headrace.protocol.schema import MILLISECOND
 
 _REBALANCE_TIMEOUT_SINCE = 1

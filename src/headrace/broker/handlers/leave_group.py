@@ -11,8 +11,8 @@ from kio.schema.leave_group.v5.response import LeaveGroupResponse, MemberRespons
 from headrace.broker.error_codes import code_for
 from headrace.broker.handlers.throttle import NO_THROTTLE
 from headrace.broker.state import Broker, RequestContext
+from headrace.coordinators.errors import GroupError, UnknownMemberError
 from headrace.coordinators.groups.messages import LeaveResult, LeavingMember
-from headrace.errors import GroupError, UnknownMemberError
 
 
 async def handle(

@@ -26,12 +26,13 @@ from kio.schema.types import BrokerId
 from kio.static.primitive import i32
 
 from headrace.broker.error_codes import code_for
+from headrace.broker.errors import UnknownTopicError, UnknownTopicIdError
 from headrace.broker.handlers.operations import CLUSTER_OPERATIONS, NOT_ASKED, TOPIC_OPERATIONS
 from headrace.broker.handlers.throttle import NO_THROTTLE
 from headrace.broker.state import Broker, RequestContext
 from headrace.broker.topic_names import INTERNAL_TOPICS, check_topic_name
 from headrace.broker.turns import in_slices
-from headrace.errors import HeadraceError, UnknownTopicError, UnknownTopicIdError
+from headrace.errors import HeadraceError
 from headrace.model import Topic
 from headrace.protocol.codec import Encoded, encode_response
 from headrace.protocol.metadata import TopicWriter

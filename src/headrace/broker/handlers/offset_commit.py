@@ -16,12 +16,13 @@ from kio.schema.offset_commit.v10.request import OffsetCommitRequestPartition
 from kio.schema.offset_commit.v10.response import OffsetCommitResponsePartition
 
 from headrace.broker.error_codes import code_for
+from headrace.broker.errors import TopicError
 from headrace.broker.handlers.throttle import NO_THROTTLE
 from headrace.broker.state import Broker, RequestContext
 from headrace.broker.turns import Turn
+from headrace.coordinators.errors import GroupError
 from headrace.coordinators.groups.messages import CommitTime, OffsetCommitter
 from headrace.coordinators.groups.offsets import OffsetToCommit
-from headrace.errors import GroupError, TopicError
 from headrace.model import Topic
 from headrace.protocol.schema import MILLISECOND
 

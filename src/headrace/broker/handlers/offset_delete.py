@@ -9,9 +9,10 @@ from kio.schema.offset_delete.v0.response import (
 )
 
 from headrace.broker.error_codes import code_for
+from headrace.broker.errors import UnknownTopicError
 from headrace.broker.handlers.throttle import NO_THROTTLE
 from headrace.broker.state import Broker, RequestContext
-from headrace.errors import GroupError, InvalidGroupIdError, UnknownTopicError
+from headrace.coordinators.errors import GroupError, InvalidGroupIdError
 
 
 async def handle(

@@ -15,11 +15,12 @@ from kio.schema.errors import ErrorCode
 from kio.static.primitive import i32, i64
 
 from headrace.broker.error_codes import code_for
+from headrace.broker.errors import TopicError
 from headrace.broker.handlers.throttle import NO_THROTTLE
 from headrace.broker.state import Broker, RequestContext
 from headrace.broker.turns import in_slices
+from headrace.coordinators.errors import GroupError
 from headrace.coordinators.groups.records import OffsetCommit
-from headrace.errors import GroupError, TopicError
 from headrace.model import Topic
 
 _GROUP_ERROR_SINCE = 2

@@ -16,6 +16,7 @@ from headrace.broker.batch_checks import BatchChecks
 from headrace.broker.committer import Committer
 from headrace.broker.durability import DiskSync
 from headrace.broker.error_codes import code_for
+from headrace.broker.errors import UnexpectedTransactionError
 from headrace.broker.log_finder import LogFinder
 from headrace.broker.produce_answers import (
     ACKS_ALL,
@@ -29,20 +30,17 @@ from headrace.broker.produce_answers import (
 from headrace.broker.receive_buffer import Block, ReceiveBuffer
 from headrace.broker.state import Broker
 from headrace.broker.turns import Turn
-from headrace.errors import (
-    HeadraceError,
-    InvalidRecordError,
-    UnexpectedTransactionError,
-    WireError,
-)
+from headrace.errors import HeadraceError
 from headrace.log.partition_log import AppendResult, PartitionLog
 from headrace.metrics import Metrics
 from headrace.protocol import produce
+from headrace.protocol.errors import WireError
 from headrace.protocol.headers import RequestHeader
 from headrace.protocol.produce import PartitionSpan
 from headrace.protocol.produce_shape import ShapedRequest
 from headrace.records.batch import TRANSACTIONAL_BIT, BatchHeader
 from headrace.records.codecs import Allowance
+from headrace.records.errors import InvalidRecordError
 
 _log = logging.getLogger(__name__)
 

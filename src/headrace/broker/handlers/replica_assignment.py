@@ -2,7 +2,7 @@
 
 from collections.abc import Iterable, Sequence
 
-from headrace.errors import InvalidReplicaAssignmentError
+from headrace.broker.errors import InvalidReplicaAssignmentError
 
 
 def check_assignments(assignments: Iterable[Sequence[int]], node_id: int) -> None:

@@ -11,8 +11,8 @@ from kio.schema.sync_group.v5.response import SyncGroupResponse
 from headrace.broker.error_codes import code_for
 from headrace.broker.handlers.throttle import NO_THROTTLE
 from headrace.broker.state import Broker, RequestContext
+from headrace.coordinators.errors import GroupError
 from headrace.coordinators.groups.messages import SyncReply, SyncRequest
-from headrace.errors import GroupError
 
 _PROTOCOL_REQUIRED_SINCE = 5
 

@@ -6,8 +6,9 @@ from typing import TYPE_CHECKING, Annotated
 
 import typer
 
-from headrace.errors import ClusterError, HeadraceError
+from headrace.errors import HeadraceError
 from headrace.kafka import places
+from headrace.kafka.errors import ClusterError
 from headrace.kafka.places import DEFAULT_NAME, has_cluster, known_names
 
 if TYPE_CHECKING:

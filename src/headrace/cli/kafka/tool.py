@@ -12,7 +12,7 @@ import typer
 from headrace.cli.endings import UsageError
 from headrace.cli.kafka.options import Dir, Name, open_cluster
 from headrace.cli.terminal import print_table
-from headrace.errors import ClusterError
+from headrace.kafka.errors import ClusterError
 from headrace.kafka.places import DEFAULT_NAME
 
 EPILOG = "Example: headrace kafka tool topics --describe"

@@ -21,7 +21,8 @@ from headrace.cli.kafka.options import (
     place_of,
 )
 from headrace.cli.terminal import Json, print_facts, print_json
-from headrace.errors import ClusterError, EngineError
+from headrace.errors import EngineError
+from headrace.kafka.errors import ClusterError
 from headrace.kafka.places import (
     DEFAULT_NAME,
     check_free,

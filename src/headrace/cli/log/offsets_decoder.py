@@ -26,7 +26,7 @@ from headrace.coordinators.groups.records import (
     TargetAssignmentMember,
     Tombstone,
 )
-from headrace.errors import InvalidRecordError
+from headrace.records.errors import InvalidRecordError
 from headrace.records.record import Record
 
 _CONSUMER_PROTOCOL_VERSIONS = range(4)

@@ -10,7 +10,7 @@ from typing import NamedTuple
 from uuid import UUID
 
 from headrace.coordinators.groups.fields import FieldReader
-from headrace.errors import InvalidRecordError
+from headrace.records.errors import InvalidRecordError
 
 Json = object
 Read = Callable[[FieldReader], Json]

@@ -22,7 +22,7 @@ from headrace.cli.terminal import (
     print_json,
     print_table,
 )
-from headrace.errors import PipelineDefinitionError
+from headrace.pipelines.errors import PipelineDefinitionError
 
 if TYPE_CHECKING:
     from headrace.pipelines.definition_module import PipelineModule

@@ -15,7 +15,7 @@ from headrace.pipelines.dead_letters.letter import (
     default_topic,
     position_group,
 )
-from headrace.pipelines.dead_letters.reading import CONSUMER_CONFIG, read_letters
+from headrace.pipelines.dead_letters.reading import read_letters
 from headrace.pipelines.dead_letters.sent import Sent, read_sent
 
 Bounds = dict[int, tuple[int, int]]
@@ -37,7 +37,7 @@ class DeadLetterTopic:
 
     def open(self, *, is_named: bool) -> bool:
         """Find the topic; False: a pipeline that never met a bad record has none."""
-        config = {**CONSUMER_CONFIG, "group.id": self.group}
+        config = {"group.id": self.group, "enable.auto.commit": False}
         self._consumer = self.connection.consumer(config)
         if not is_named and not self.has_topic(self.topic):
             return False
@@ -86,7 +86,7 @@ class DeadLetterTopic:
 
     def letters(self, start: Position) -> Iterator[DeadLetter]:
         timeout_s = self.connection.timeout_s
-        return read_letters(self.consumer, self.topic, self.bounds(start), timeout_s)
+        return read_letters(self.connection.admin().bus, self.topic, self.bounds(start), timeout_s)
 
     def sent(self) -> dict[int, Sent]:
         wanted = places(dict.fromkeys(self._partitions, 0))

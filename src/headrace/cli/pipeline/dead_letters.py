@@ -17,7 +17,7 @@ from headrace.cli.terminal import NONE, Json, Yes, confirm, print_json, print_ta
 from headrace.client.positions import MAX_TIME_MS, OLDEST, Position, parse_position
 from headrace.pipelines.dead_letters.letter import DeadLetter, Source
 from headrace.pipelines.dead_letters.reading import each_once, read_letters
-from headrace.pipelines.dead_letters.resubmission import PRODUCER_CONFIG, Plan, Resubmission
+from headrace.pipelines.dead_letters.resubmission import Plan, Resubmission
 from headrace.pipelines.dead_letters.sent import Sent, TooManyRangesError
 
 EPILOG = "Example: headrace pipeline dead-letters table --summary"
@@ -172,7 +172,7 @@ def _resubmit(
 ) -> None:
     # All of the topic is looked at: what was sent is known by source, and a source may be in it
     # more than once. What comes in meanwhile is left for the next time.
-    everything = box.bounds(OLDEST)
+    everything, bus = box.bounds(OLDEST), box.connection.admin().bus
     chosen_from = box.bounds(start)
     sent = box.sent()
 
@@ -180,7 +180,7 @@ def _resubmit(
         return letter.letter_offset >= chosen_from[letter.letter_partition][0] and is_wanted(letter)
 
     def read() -> Iterator[DeadLetter]:
-        return read_letters(box.consumer, box.topic, everything, box.connection.timeout_s)
+        return read_letters(bus, box.topic, everything, box.connection.timeout_s)
 
     plan = Plan(read(), sent, is_chosen, is_again=is_again, limit=limit)
     for target in [to] if to else list(plan.topics):
@@ -190,7 +190,7 @@ def _resubmit(
     if plan.chosen:
         where = to or ", ".join(plan.topics)
         confirm(f"Send {_count(len(plan.chosen))} to {where} again?", is_yes=is_yes)
-    resubmission = Resubmission(box.connection.producer(dict(PRODUCER_CONFIG)), to)
+    resubmission = Resubmission(bus, to)
     if plan.chosen:
         for letter in read():
             if (letter.letter_partition, letter.letter_offset) in plan.chosen:

@@ -6,8 +6,7 @@ is an error.
 
 import time
 
-from headrace.cli.top.rates import ClusterSnapshot, GroupSnapshot, Partition
-from headrace.cli.wire_questions import ask_log_sizes
+from headrace.cli.top.rates import ClusterSnapshot, GroupSnapshot
 from headrace.client.admin import Admin
 from headrace.client.errors import BusError
 from headrace.model import INTERNAL_TOPICS
@@ -19,13 +18,7 @@ def take_snapshot(admin: Admin) -> ClusterSnapshot:
     led = [each for each in metadata.led_partitions() if each[0] not in INTERNAL_TOPICS]
     at_s = time.monotonic()
     ends = admin.end_offsets(led, is_partial=True)
-    sizes_bytes = dict[Partition, int]()
-    if admin.bus.is_plaintext:
-        for broker in metadata.brokers.values():
-            found = ask_log_sizes((broker.host, broker.port), admin.timeout_s) or {}
-            for partition, size_bytes in found.items():
-                sizes_bytes[partition] = max(size_bytes, sizes_bytes.get(partition, 0))
-    return ClusterSnapshot(at_s, ends, sizes_bytes, _groups(admin))
+    return ClusterSnapshot(at_s, ends, admin.log_sizes(metadata), _groups(admin))
 
 
 def _groups(admin: Admin) -> dict[str, GroupSnapshot]:

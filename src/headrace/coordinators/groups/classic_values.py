@@ -15,7 +15,7 @@ from headrace.coordinators.groups.fields import (
     write_string,
 )
 from headrace.coordinators.groups.records import ClassicMember, GroupMetadata
-from headrace.errors import InvalidRecordError
+from headrace.records.errors import InvalidRecordError
 
 _WRITTEN = 3
 _NEWEST = 4

@@ -24,7 +24,7 @@ from headrace.coordinators.groups.records import (
     TargetAssignmentMember,
     Tombstone,
 )
-from headrace.errors import InvalidRecordError
+from headrace.records.errors import InvalidRecordError
 
 _OFFSET_COMMIT = b"\x00\x01"
 _OFFSET_COMMITS = (_OFFSET_COMMIT, b"\x00\x00")  # the second is from before Kafka 0.9

@@ -9,7 +9,7 @@ from collections.abc import Mapping
 from types import MappingProxyType
 from typing import NamedTuple
 
-from headrace.errors import WireError
+from headrace.protocol.errors import WireError
 from headrace.protocol.primitives import (
     INT16,
     INT32,

@@ -26,7 +26,7 @@ from headrace.coordinators.groups.records import (
     TargetAssignmentEpoch,
     TargetAssignmentMember,
 )
-from headrace.errors import InvalidRecordError
+from headrace.records.errors import InvalidRecordError
 
 _EPOCHS_AND_STATE = Struct(">hiib")
 _VERSION_AND_INT32 = Struct(">hi")

@@ -12,6 +12,18 @@ offsets goes.
 from collections.abc import Callable, Sequence
 from typing import TypeVar
 
+from headrace.coordinators.errors import (
+    CoordinatorNotAvailableError,
+    GroupError,
+    GroupNotFoundError,
+    GroupSubscribedError,
+    GroupVersionError,
+    IllegalGenerationError,
+    InvalidGroupIdError,
+    OffsetMetadataTooLargeError,
+    RebalanceInProgressError,
+    UnknownMemberError,
+)
 from headrace.coordinators.groups.classic.group import ClassicGroup
 from headrace.coordinators.groups.consumer.downgrade import Downgrade
 from headrace.coordinators.groups.consumer.group import ConsumerGroup
@@ -41,18 +53,6 @@ from headrace.coordinators.groups.records import (
     Tombstone,
 )
 from headrace.coordinators.groups.registry import Group, GroupEnvironment, GroupRegistry
-from headrace.errors import (
-    CoordinatorNotAvailableError,
-    GroupError,
-    GroupNotFoundError,
-    GroupSubscribedError,
-    GroupVersionError,
-    IllegalGenerationError,
-    InvalidGroupIdError,
-    OffsetMetadataTooLargeError,
-    RebalanceInProgressError,
-    UnknownMemberError,
-)
 
 _Reply = TypeVar("_Reply")
 

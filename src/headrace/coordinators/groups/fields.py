@@ -10,8 +10,9 @@ from struct import Struct, error
 from typing import TypeVar
 from uuid import UUID
 
-from headrace.errors import InvalidRecordError, WireError
+from headrace.protocol.errors import WireError
 from headrace.protocol.primitives import read_array_length, read_span, read_uvarint, write_uvarint
+from headrace.records.errors import InvalidRecordError
 
 INT16 = Struct(">h")
 INT32 = Struct(">i")

@@ -9,8 +9,8 @@ from dataclasses import dataclass, field
 from typing import NamedTuple, Protocol
 from uuid import UUID
 
+from headrace.coordinators.errors import GroupError
 from headrace.coordinators.groups.records import Assignment, GroupRecord
-from headrace.errors import GroupError
 
 NO_GENERATION = -1
 NO_EPOCH = -1

@@ -16,7 +16,7 @@ from headrace.coordinators.groups.fields import (
     write_string,
 )
 from headrace.coordinators.groups.records import OffsetCommit
-from headrace.errors import InvalidRecordError
+from headrace.records.errors import InvalidRecordError
 
 _NEWEST = 4
 _HEAD = Struct(">hqi")  # version, offset, leader epoch

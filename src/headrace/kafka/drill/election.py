@@ -8,7 +8,7 @@ controllers first elect a new one, and that one gives every broker a new session
 from collections.abc import Mapping
 from typing import NamedTuple
 
-from headrace.errors import DrillError
+from headrace.kafka.errors import DrillError
 
 # A client's share: librdkafka has to notice requests that went unanswered, retries
 # after a pause, refreshes its metadata and connects anew; and all share one machine here.

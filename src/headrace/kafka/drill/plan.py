@@ -3,8 +3,8 @@
 from dataclasses import dataclass
 from enum import StrEnum
 
-from headrace.errors import DrillError
 from headrace.kafka.drill.message import MIN_MESSAGE_BYTES
+from headrace.kafka.errors import DrillError
 
 REPLICATION_FACTOR = 3
 MIN_INSYNC_REPLICAS = 2

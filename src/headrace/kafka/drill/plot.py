@@ -5,10 +5,10 @@ from math import nan
 from pathlib import Path
 from typing import Any
 
-from headrace.errors import DrillError
-from headrace.errors.installing import how_to_install
+from headrace.installing import how_to_install
 from headrace.kafka.drill.report import DrillReport, ScenarioReport
 from headrace.kafka.drill.timeline import Kind
+from headrace.kafka.errors import DrillError
 
 _ACKS, _WAIT, _FAULT, _BACK = "#2a7f9e", "#c2571a", "#b00020", "#3a7d44"
 _LEAST_WAIT_S = 0.001  # the foot of the logarithmic axis

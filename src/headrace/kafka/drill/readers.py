@@ -9,10 +9,10 @@ import time
 from collections.abc import Callable, Mapping, Sequence
 from typing import Any
 
-from headrace.errors import DrillError
 from headrace.kafka.drill.clients import Config
 from headrace.kafka.drill.ledger import Reading
 from headrace.kafka.drill.message import Stream, decode
+from headrace.kafka.errors import DrillError
 
 _POLL_S = 0.2
 _RECORDS_A_POLL = 1000

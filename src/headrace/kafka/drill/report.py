@@ -6,13 +6,13 @@ from dataclasses import dataclass
 from pathlib import Path
 from typing import Any
 
-from headrace.errors import DrillError
 from headrace.kafka.drill.acks import Gap, Second, Wait
 from headrace.kafka.drill.election import BEYOND_EXCUSE, FAR_BEYOND, Timeouts, WaitLimit
 from headrace.kafka.drill.ledger import Balance, LiveReading
 from headrace.kafka.drill.machine import BUSY_SHARE, CALM_WAIT_S
 from headrace.kafka.drill.plan import Plan, Scenario
 from headrace.kafka.drill.timeline import Event
+from headrace.kafka.errors import DrillError
 
 FORMAT_VERSION = 1
 

@@ -6,12 +6,11 @@ unless the cluster itself is gone, of which nothing is started again.
 
 import contextlib
 import datetime
-import os
 import uuid
 from collections.abc import Callable, Iterator
 
-from headrace.errors import DrillError, EngineError
-from headrace.kafka import locks
+from headrace.errors import EngineError
+from headrace.file_lock import FileLock, LockedError
 from headrace.kafka.cluster import Cluster
 from headrace.kafka.drill import acks
 from headrace.kafka.drill.clients import consumer_config, publisher_config
@@ -28,8 +27,10 @@ from headrace.kafka.drill.stage import Stage, Status, broker_addresses, restore
 from headrace.kafka.drill.timeline import Event, Kind, Timeline
 from headrace.kafka.drill.topics import broker_configs, create_topic, remove
 from headrace.kafka.drill.verdict import judge
+from headrace.kafka.errors import DrillError
 from headrace.kafka.layout import BROKER
 from headrace.kafka.node import RUNNING
+from headrace.kafka.node_process import LOCK_TIMEOUT_S
 from headrace.kafka.places import option_for
 
 _LOCK_FILE = ".drill.lock"
@@ -88,13 +89,12 @@ def _option(cluster: Cluster) -> str:
 @contextlib.contextmanager
 def _only_one(cluster: Cluster) -> Iterator[None]:
     # Beside a node's own files, so that it goes with them.
-    lock = locks.take(cluster.nodes[0].directory / _LOCK_FILE)
-    if lock is None:
-        raise DrillError(f"another drill runs on cluster {cluster.name}; wait for it")
     try:
+        lock = FileLock(cluster.nodes[0].directory / _LOCK_FILE, timeout_s=LOCK_TIMEOUT_S)
+    except LockedError as error:
+        raise DrillError(f"another drill runs on cluster {cluster.name}; wait for it") from error
+    with lock:
         yield
-    finally:
-        os.close(lock)
 
 
 class _Drill:

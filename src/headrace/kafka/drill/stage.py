@@ -9,7 +9,9 @@ from collections.abc import Callable
 from typing import NamedTuple
 
 from headrace.client.addresses import Address
-from headrace.errors import DrillError
+from headrace.client.cluster_questions import reorder_replicas
+from headrace.client.errors import BusError
+from headrace.client.wire import WireConnection
 from headrace.kafka.cluster import Cluster
 from headrace.kafka.drill import placement
 from headrace.kafka.drill.acks import longest_wait
@@ -20,6 +22,7 @@ from headrace.kafka.drill.machine import CALM_WAIT_S
 from headrace.kafka.drill.observer import Observer, what_is_missing
 from headrace.kafka.drill.plan import Plan
 from headrace.kafka.drill.timeline import Kind, Timeline
+from headrace.kafka.errors import DrillError
 from headrace.kafka.layout import BROKER, HOST
 from headrace.kafka.node import RUNNING, Node
 
@@ -186,9 +189,11 @@ class Stage:
             return all(view[key].leader == order[0] for key, order in wanted.items() if key in view)
 
         try:
-            placement.place(next(iter(self.observer.here().values())), wanted)
+            address = next(iter(self.observer.here().values()))
+            with WireConnection(address, timeout_s=_PLACED_TIMEOUT_S) as connection:
+                reorder_replicas(connection, wanted)
             self.wait_until(is_placed, _PLACED_TIMEOUT_S, lambda: "leaders did not move")
-        except (OSError, DrillError) as error:
+        except (BusError, DrillError) as error:
             self.timeline.add(Kind.NOTE, f"leaders stay where they are: {error}")
         return avoid is None or self.leads(avoid) == 0
 

@@ -8,8 +8,8 @@ from collections.abc import Iterable
 from headrace.client.admin import Admin
 from headrace.client.bus import Bus
 from headrace.client.errors import BusError
-from headrace.errors import DrillError
 from headrace.kafka.drill.plan import MIN_INSYNC_REPLICAS, REPLICATION_FACTOR
+from headrace.kafka.errors import DrillError
 
 _TIMEOUT_S = 30.0
 

@@ -8,8 +8,8 @@ import itertools
 from collections.abc import Mapping
 from dataclasses import dataclass, replace
 
-from headrace.errors import SinkError
 from headrace.pipelines.dead_letters.letter import CUT, REASON, VALUE_SHA256, VALUE_SIZE, Headers
+from headrace.pipelines.errors import SinkError
 
 # What the wire adds at most: a batch's head, a record's lengths and times, a header's two lengths.
 _BATCH_BYTES, _RECORD_BYTES, _HEADER_BYTES = 61, 36, 10

@@ -45,7 +45,7 @@ def position_group(pipeline: str) -> str:
 
 
 class Message(Protocol):
-    """What is used of a confluent_kafka.Message."""
+    """What is used of a message as librdkafka has it."""
 
     def partition(self) -> int: ...
     def offset(self) -> int: ...

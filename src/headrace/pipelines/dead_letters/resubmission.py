@@ -6,23 +6,17 @@ commit sends it again next time: at least once, as everything about dead letters
 
 from collections import Counter, defaultdict
 from collections.abc import Callable, Iterable, Mapping
-from typing import TYPE_CHECKING, Any
 
+from headrace.client.bus import Bus
+from headrace.client.errors import BusError
+from headrace.client.message import Delivery
+from headrace.client.producer import Producer
 from headrace.pipelines.dead_letters.letter import DeadLetter, Source
 from headrace.pipelines.dead_letters.sent import Sent
 
-if TYPE_CHECKING:
-    from confluent_kafka import KafkaError, Producer
-
 Place = tuple[int, int]  # partition and offset in the dead-letter topic
 
-PRODUCER_CONFIG: Mapping[str, object] = {
-    "enable.idempotence": True,
-    # Where Java's clients put a key: the same key must not be in two partitions of a topic.
-    "partitioner": "murmur2_random",
-    "message.max.bytes": 16 * 1024 * 1024,
-}
-_WAIT_S = 0.1
+_MAX_MESSAGE_BYTES = 16 * 1024 * 1024
 
 
 class Plan:
@@ -82,39 +76,33 @@ class Plan:
 class Resubmission:
     """Sends letters with one producer and keeps the account."""
 
-    def __init__(self, producer: "Producer", to: str | None = None) -> None:
-        self._producer = producer
+    def __init__(self, bus: Bus, to: str | None = None) -> None:
+        self._producer = Producer(bus, config={"message.max.bytes": _MAX_MESSAGE_BYTES})
         self._to = to
+        self._under_way = list[tuple[Source, Delivery]]()
         self.delivered = set[Source]()
         self.failures = Counter[str]()
 
     def send(self, letter: DeadLetter) -> None:
         """Queue a letter as the record it was: bytes, key, headers and timestamp."""
-        where = {} if self._to else {"partition": letter.source.partition}
-
-        def on_delivery(error: "KafkaError | None", _message: object) -> None:
-            if error is None:
-                self.delivered.add(letter.source)
-            else:
-                self.failures[error.str()] += 1
-
-        arguments: dict[str, Any] = {
-            "value": letter.value,
-            "key": letter.key,
-            "headers": letter.headers,
-            "timestamp": max(letter.timestamp_ms, 0),
-            "on_delivery": on_delivery,
-            **where,
-        }
-        while True:
-            try:
-                self._producer.produce(self._to or letter.source.topic, **arguments)
-            except BufferError:
-                self._producer.poll(_WAIT_S)
-            else:
-                break
-        self._producer.poll(0)
+        delivery = self._producer.send(
+            self._to or letter.source.topic,
+            letter.value,
+            letter.key,
+            headers=letter.headers,
+            partition=None if self._to else letter.source.partition,
+            # Of a record that had none it is the time it is sent.
+            timestamp_ms=letter.timestamp_ms if letter.timestamp_ms > 0 else None,
+        )
+        self._under_way.append((letter.source, delivery))
 
     def finish(self) -> None:
         """Wait until each was acknowledged or has failed."""
-        self._producer.flush()
+        for source, delivery in self._under_way:
+            try:
+                delivery.wait()
+            except BusError as error:
+                self.failures[str(error)] += 1
+            else:
+                self.delivered.add(source)
+        self._producer.close()

@@ -11,9 +11,10 @@ from typing import TYPE_CHECKING, Any
 
 from headrace.client.admin import Admin
 from headrace.client.bus import Bus
-from headrace.client.error_table import is_passing, is_too_large
+from headrace.client.error_table import is_too_large
 from headrace.client.errors import BusError
-from headrace.errors import SinkError
+from headrace.client.librdkafka import bus_errors, error_of, make_producer
+from headrace.errors import HeadraceError
 from headrace.pipelines.dead_letters.fitting import Draft, LetterTooLargeError, fit
 from headrace.pipelines.dead_letters.letter import (
     CLUSTER_ID,
@@ -60,18 +61,15 @@ class LetterSender:
     def __call__(self, batches: "Iterator[pyarrow.RecordBatch]") -> "Iterator[pyarrow.RecordBatch]":
         """Write all rows, then give the one row about it."""
         import pyarrow
-        from confluent_kafka import KafkaException
 
         task = _Task(self)
         try:
             for batch in batches:
                 task.send(batch)
             task.finish()
-        except KafkaException as error:
-            task.fail(error.args[0])
         except BusError as error:
-            task.refuse(str(error), is_retriable=error.is_passing)
-        except SinkError as error:
+            task.fail(error)
+        except HeadraceError as error:
             task.error = task.error or str(error)
         yield pyarrow.RecordBatch.from_pydict(
             {
@@ -96,18 +94,14 @@ class _Task:
         self.error: str | None = None
         self.is_retriable = False
 
-    def fail(self, error: Any) -> None:
+    def fail(self, error: BusError) -> None:
         """Keep the first thing that went wrong."""
-        self.refuse(error.str() or error.name(), is_retriable=is_passing(error))
-
-    def refuse(self, reason: str, *, is_retriable: bool) -> None:
-        """The same, in words."""
         if self.error is None:
             self.error = (
-                f"dead-letter topic {self._plan.topic} takes no letters: {reason}; create it "
+                f"dead-letter topic {self._plan.topic} takes no letters: {error}; create it "
                 "yourself or name another with --dead-letter-topic"
             )
-            self.is_retriable = is_retriable
+            self.is_retriable = error.is_passing
 
     def send(self, batch: "pyarrow.RecordBatch") -> None:
         """Queue a letter for every row."""
@@ -151,8 +145,6 @@ class _Task:
             self._producer.flush()
 
     def _open(self) -> None:
-        from confluent_kafka import Producer
-
         make_topic(self._admin, self._plan.topic)
         self._limit = limit_of(self._admin, self._plan.topic)
         settings: dict[str, object] = {
@@ -165,8 +157,7 @@ class _Task:
             "message.max.bytes": min(max(2 * self._limit, _MAX_BATCH_BYTES), _MAX_MESSAGE_BYTES),
             "queue.buffering.max.kbytes": max(_QUEUE_KBYTES, 2 * self._limit // 1024),
         }
-        config: dict[str, Any] = self._plan.bus.client_config(settings)
-        self._producer = Producer(config)
+        self._producer = make_producer(self._plan.bus, settings)
         if not self._cluster_id:
             self._cluster_id = self._admin.cluster_id()
 
@@ -176,8 +167,6 @@ class _Task:
         return self._topic_ids[topic]
 
     def _produce(self, draft: Draft) -> None:
-        from confluent_kafka import KafkaException
-
         fitted = fit(draft, self._limit)
         arguments: dict[str, Any] = {
             "value": fitted.value,
@@ -187,11 +176,12 @@ class _Task:
         }
         while True:
             try:
-                self._producer.produce(self._plan.topic, **arguments)
+                with bus_errors():
+                    self._producer.produce(self._plan.topic, **arguments)
             except BufferError:
                 self._producer.poll(_WAIT_S)
-            except KafkaException as error:
-                if not is_too_large(error.args[0]):
+            except BusError as error:
+                if not (error.reason and is_too_large(error.reason)):
                     raise
                 self._too_large.append(draft)
                 break
@@ -207,7 +197,7 @@ class _Task:
             elif is_too_large(error):
                 self._too_large.append(draft)
             else:
-                self.fail(error)
+                self.fail(error_of(error))
 
         return on_delivery
 

@@ -6,10 +6,10 @@ Python, on the workers, and for these few rows only.
 
 from typing import TYPE_CHECKING
 
-from headrace.errors import SinkError
 from headrace.pipelines.dead_letters.sending import COLUMNS, RESULT_SCHEMA, LetterSender
 from headrace.pipelines.decoders.record_decoder import CARRIED_COLUMN, RecordDecoder
 from headrace.pipelines.definition import ERROR_COLUMN, RECORD_COLUMN, Decoder, Run
+from headrace.pipelines.errors import SinkError
 from headrace.pipelines.sinks.topic import BrokerAwayError
 from headrace.pipelines.spans import Batch
 

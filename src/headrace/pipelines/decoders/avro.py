@@ -8,8 +8,7 @@ from dataclasses import dataclass, field
 from io import BytesIO
 from typing import TYPE_CHECKING, Any, cast
 
-from headrace.errors import PipelineDefinitionError
-from headrace.errors.installing import how_to_install
+from headrace.installing import how_to_install
 from headrace.pipelines.decoders.avro_header import (
     CONFLUENT_SIZE,
     AvroHeader,
@@ -27,6 +26,7 @@ from headrace.pipelines.decoders.record_decoder import (
     describe_fields,
 )
 from headrace.pipelines.definition import ERROR_COLUMN, RECORD_COLUMN, RECORD_FIELDS
+from headrace.pipelines.errors import PipelineDefinitionError
 
 if TYPE_CHECKING:
     import pyarrow as pa

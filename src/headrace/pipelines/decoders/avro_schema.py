@@ -9,8 +9,8 @@ from collections.abc import Sequence
 from pathlib import Path
 from typing import Any
 
-from headrace.errors import PipelineDefinitionError
 from headrace.pipelines.decoders.ddl import Array, Atom, Decimal, Field, Map, Struct, Type
+from headrace.pipelines.errors import PipelineDefinitionError
 
 _PRIMITIVES = {
     "boolean": "boolean",

@@ -2,7 +2,6 @@
 
 from collections.abc import Mapping
 
-from headrace.errors import PipelineDefinitionError
 from headrace.pipelines.decoders.avro import Avro
 from headrace.pipelines.decoders.avro_header import HEADERS, AvroHeader
 from headrace.pipelines.decoders.json import Json
@@ -11,6 +10,7 @@ from headrace.pipelines.decoders.text import Text
 from headrace.pipelines.decoders.tsv import TAB, Tsv
 from headrace.pipelines.decoders.xml import ROW_TAG, Xml
 from headrace.pipelines.definition import Decoder
+from headrace.pipelines.errors import PipelineDefinitionError
 
 FORMATS = ("json", "tsv", "csv", "text", "raw", "avro", "xml")
 _MAX_SCHEMA_ID = (1 << 31) - 1  # four bytes, and registries count from 1

@@ -4,9 +4,9 @@ from abc import ABC, abstractmethod
 from collections.abc import Iterable
 from typing import TYPE_CHECKING
 
-from headrace.errors import PipelineDefinitionError
 from headrace.pipelines.decoders.ddl import Field
 from headrace.pipelines.definition import ERROR_COLUMN, RECORD_COLUMN
+from headrace.pipelines.errors import PipelineDefinitionError
 
 if TYPE_CHECKING:
     from pyspark.sql import DataFrame

@@ -10,7 +10,6 @@ from dataclasses import dataclass, field
 from typing import TYPE_CHECKING
 from xml.etree import ElementTree
 
-from headrace.errors import PipelineDefinitionError
 from headrace.pipelines.decoders.cells import find_cell_mismatch
 from headrace.pipelines.decoders.conversions import from_text, no_numbers
 from headrace.pipelines.decoders.ddl import Array, Field, Map, Struct, parse_ddl
@@ -22,6 +21,7 @@ from headrace.pipelines.decoders.record_decoder import (
     missing,
 )
 from headrace.pipelines.decoders.text import NOT_UTF8, not_utf8
+from headrace.pipelines.errors import PipelineDefinitionError
 
 if TYPE_CHECKING:
     from pyspark.sql import DataFrame

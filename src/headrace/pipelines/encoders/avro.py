@@ -10,7 +10,6 @@ from dataclasses import dataclass, field
 from io import BytesIO
 from typing import TYPE_CHECKING, Any
 
-from headrace.errors import PipelineDefinitionError
 from headrace.pipelines.decoders.avro_header import AvroHeader, header_for
 from headrace.pipelines.decoders.avro_schema import avro_of, read_avro_schema
 from headrace.pipelines.encoders.encoder import (
@@ -19,6 +18,7 @@ from headrace.pipelines.encoders.encoder import (
     fields_of_frame,
     name_as_column,
 )
+from headrace.pipelines.errors import PipelineDefinitionError
 
 if TYPE_CHECKING:
     import pyarrow as pa

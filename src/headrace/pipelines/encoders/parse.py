@@ -2,7 +2,6 @@
 
 from collections.abc import Mapping
 
-from headrace.errors import PipelineDefinitionError
 from headrace.pipelines.decoders.parse import FORMATS, parse_avro_header, parse_schema_id
 from headrace.pipelines.decoders.tsv import TAB
 from headrace.pipelines.decoders.xml import ROW_TAG
@@ -12,6 +11,7 @@ from headrace.pipelines.encoders.json import JsonEncoder
 from headrace.pipelines.encoders.text import TextEncoder
 from headrace.pipelines.encoders.tsv import TsvEncoder
 from headrace.pipelines.encoders.xml import XmlEncoder
+from headrace.pipelines.errors import PipelineDefinitionError
 
 _NAMED_SEPARATORS = {"\\t": TAB, "tab": TAB}
 

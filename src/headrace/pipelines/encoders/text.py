@@ -4,8 +4,8 @@ from collections.abc import Sequence
 from dataclasses import dataclass
 from typing import TYPE_CHECKING
 
-from headrace.errors import PipelineDefinitionError
 from headrace.pipelines.encoders.encoder import VALUE_COLUMN, Encoder, name_as_column
+from headrace.pipelines.errors import PipelineDefinitionError
 
 if TYPE_CHECKING:
     from pyspark.sql import DataFrame

@@ -11,8 +11,8 @@ from collections.abc import Callable, Sequence
 from pathlib import Path
 from typing import TYPE_CHECKING
 
-from headrace.errors import PipelineError, SinkError
 from headrace.pipelines.definition import ERROR_COLUMN, Decoder, OpenSink, Pipeline, Run
+from headrace.pipelines.errors import PipelineError, SinkError
 from headrace.pipelines.refusal import RefusedRow, RowsRefusedError
 from headrace.pipelines.running.census import Census, Counted
 from headrace.pipelines.spans import Batch, Spans

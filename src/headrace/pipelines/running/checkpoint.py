@@ -14,8 +14,8 @@ from datetime import UTC, datetime
 from pathlib import Path
 from typing import TYPE_CHECKING, Any
 
-from headrace.errors import RunError
 from headrace.pipelines.definition import Pipeline
+from headrace.pipelines.errors import RunError
 from headrace.pipelines.hadoop_files import HadoopFiles
 from headrace.pipelines.topic_positions import Partition
 

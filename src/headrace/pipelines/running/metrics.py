@@ -9,8 +9,8 @@ import threading
 from collections.abc import Callable, Iterator
 from http.server import BaseHTTPRequestHandler, ThreadingHTTPServer
 
-from headrace.errors import RunError
 from headrace.metrics import CONTENT_TYPE, Sample, process_samples, render_samples
+from headrace.pipelines.errors import RunError
 from headrace.pipelines.running.progress import Progress
 from headrace.pipelines.running.reporting import Reporter
 from headrace.pipelines.running.run_state import RUNNING

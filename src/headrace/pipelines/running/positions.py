@@ -15,8 +15,10 @@ from collections.abc import Callable, Mapping
 from typing import Any
 
 from headrace.client.bus import Bus
-from headrace.client.error_table import is_silence
-from headrace.errors import SourceError
+from headrace.client.error_table import Kind
+from headrace.client.errors import BusError, PropertyError
+from headrace.client.librdkafka import bus_errors, error_of, make_consumer, places
+from headrace.pipelines.errors import SourceError
 from headrace.pipelines.running.java_bus import GroupFacts
 
 MARK = "headrace pipeline"  # the metadata of our commits
@@ -99,40 +101,40 @@ class GroupPositions:
             consumer.close()
 
     def _start(self, offsets: Mapping[str, Mapping[str, int]]) -> None:
-        from confluent_kafka import KafkaException, TopicPartition
-
-        places = [
-            TopicPartition(topic, int(partition), offset, metadata=MARK)
+        wanted = {
+            (topic, int(partition)): offset
             for topic, partitions in offsets.items()
             for partition, offset in partitions.items()
-        ]
-        if not places or not self._is_ours:
+        }
+        if not wanted or not self._is_ours:
             self._next = None
             return
         if time.monotonic() < self._look_again_at:
             return
+        commits = places(wanted, MARK)
         try:
-            if self._consumer is None:
-                self._consumer = self._connect()
-            if not self._is_still_ours(places):
+            with bus_errors():
+                if self._consumer is None:
+                    self._consumer = self._connect()
+                is_ours = self._is_still_ours(commits)
                 self._next = None
-                return
-            self._next = None
-            self._consumer.commit(offsets=places, asynchronous=True)
-        except (KafkaException, ValueError) as error:
-            is_silent = isinstance(error, KafkaException) and is_silence(error.args[0])
+                if not is_ours:
+                    return
+                self._consumer.commit(offsets=commits, asynchronous=True)
+        except (BusError, PropertyError) as error:
+            is_silent = isinstance(error, BusError) and error.kind is Kind.SILENT
             if self._next is not None and is_silent:
                 # The run tells that the bus is away; the newest position is committed afterwards.
                 self._look_again_at = time.monotonic() + _LOOK_PAUSE_S
                 return
             self._next = None
-            self._failed(_reason(error.args[0] if error.args else error))
+            self._failed(str(error))
             return
         self._is_pending = True
 
-    def _is_still_ours(self, places: list[Any]) -> bool:
+    def _is_still_ours(self, commits: list[Any]) -> bool:
         """Look at what is committed: an application may have taken the group since."""
-        found = self._consumer.committed(places, _LOOK_TIMEOUT_S)
+        found = self._consumer.committed(commits, _LOOK_TIMEOUT_S)
         notes = {(each.metadata or "").rstrip("\0") for each in found if each.offset >= 0}
         self._is_ours = notes <= ({MARK, ""} if self._may_be_unmarked else {MARK})
         self._may_be_unmarked = False
@@ -144,22 +146,16 @@ class GroupPositions:
         return self._is_ours
 
     def _connect(self) -> Any:
-        from confluent_kafka import Consumer
+        # Over the user's properties, which may name a group of their own.
+        own = {"group.id": self._group, "enable.auto.commit": "false"}
+        bus = Bus(self._bus.bootstrap, {**self._bus.properties, **own}, self._bus.sources)
+        return make_consumer(bus, {"on_commit": self._on_commit})
 
-        config: Any = self._bus.client_config()
-        # After the user's properties, which may name a group of their own.
-        config |= {
-            "group.id": self._group,
-            "enable.auto.commit": False,
-            "on_commit": self._on_commit,
-        }
-        return Consumer(config)
-
-    def _on_commit(self, error: Any, places: Any) -> None:
+    def _on_commit(self, error: Any, commits: Any) -> None:
         self._is_pending = False
-        refused = error or next((each.error for each in places if each.error), None)
+        refused = error or next((each.error for each in commits if each.error), None)
         if refused:
-            self._failed(_reason(refused))
+            self._failed(str(error_of(refused)))
         else:
             self._is_failing = False
 
@@ -171,7 +167,3 @@ class GroupPositions:
             f"position not committed to group {self._group}: {reason}; the pipeline goes on, "
             "its lag is not shown until that works again"
         )
-
-
-def _reason(error: Any) -> str:
-    return str(error.str() if hasattr(error, "str") else error)

@@ -15,8 +15,8 @@ from datetime import UTC, datetime
 from pathlib import Path
 from typing import Any
 
-from headrace.errors import RunError
-from headrace.pipelines.running.process import Process, process_of
+from headrace.pipelines.errors import RunError
+from headrace.process_lookup import Process, process_of
 
 STARTING, RUNNING, WAITING, STOPPING = "starting", "running", "waiting for the bus", "stopping"
 FINISHED, STOPPED, FAILED, DIED = "finished", "stopped", "failed", "died"

@@ -9,7 +9,7 @@ from typing import Any
 
 import platformdirs
 
-from headrace.errors import PipelineDefinitionError
+from headrace.pipelines.errors import PipelineDefinitionError
 from headrace.pipelines.spark.settings import LOCAL_MASTER
 
 STATE_VARIABLE = "HEADRACE_STATE_DIR"

@@ -13,7 +13,7 @@ from collections.abc import Callable, Iterable, Mapping
 from dataclasses import dataclass
 from typing import Any
 
-from headrace.errors import PipelineDefinitionError, RunError
+from headrace.pipelines.errors import PipelineDefinitionError, RunError
 from headrace.pipelines.running.checkpoint import Checkpoint
 from headrace.pipelines.spans import Batch, Log, Spans
 from headrace.pipelines.topic_positions import BusIdentity, BusSilentError

@@ -12,8 +12,8 @@ from pathlib import Path
 from typing import Any
 
 from headrace.client.bus import Bus
-from headrace.errors import SourceError
 from headrace.pipelines.definition import Pipeline, Run
+from headrace.pipelines.errors import SourceError
 from headrace.pipelines.running import run_state
 from headrace.pipelines.running.batch import BatchWriter
 from headrace.pipelines.running.bus_watch import BusWatch

@@ -8,9 +8,9 @@ from collections.abc import Mapping
 from dataclasses import replace
 from typing import TYPE_CHECKING
 
-from headrace.errors import PipelineDefinitionError
 from headrace.pipelines.decoders.raw import Raw
 from headrace.pipelines.definition import Option, Pipeline, Sink, Source, Transform
+from headrace.pipelines.errors import PipelineDefinitionError
 from headrace.pipelines.loops import refuse_loops
 from headrace.pipelines.sinks.lake.source import LakeSource
 from headrace.pipelines.sinks.topic import TopicSink

@@ -9,7 +9,6 @@ from collections.abc import Mapping
 from dataclasses import dataclass
 from typing import TYPE_CHECKING
 
-from headrace.errors import PipelineDefinitionError
 from headrace.pipelines.decoders.ddl import Field
 from headrace.pipelines.decoders.parse import parse_decoder
 from headrace.pipelines.decoders.record_decoder import RecordDecoder
@@ -21,6 +20,7 @@ from headrace.pipelines.definition import (
     Sink,
     unchanged,
 )
+from headrace.pipelines.errors import PipelineDefinitionError
 from headrace.pipelines.sinks.sql.table import SqlTable, parse_key
 from headrace.pipelines.source import TopicSource
 

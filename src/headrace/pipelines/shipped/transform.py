@@ -7,11 +7,11 @@ from. Headers and timestamps are kept; the partition follows from the key.
 from collections.abc import Mapping
 from typing import TYPE_CHECKING
 
-from headrace.errors import PipelineDefinitionError
 from headrace.pipelines.decoders.parse import FORMATS, parse_decoder
 from headrace.pipelines.definition import RECORD_COLUMN, Option, Pipeline, Sink, Source, Transform
 from headrace.pipelines.encoders.encoder import VALUE_COLUMN, Encoder
 from headrace.pipelines.encoders.parse import parse_encoder
+from headrace.pipelines.errors import PipelineDefinitionError
 from headrace.pipelines.sinks.topic import TOPIC_OPTIONS
 
 if TYPE_CHECKING:

@@ -8,8 +8,8 @@ from collections.abc import Iterable, Mapping
 from dataclasses import dataclass
 from typing import TYPE_CHECKING, Any
 
-from headrace.errors import PipelineDefinitionError, SinkError
 from headrace.pipelines.definition import OpenSink, Run, Sink
+from headrace.pipelines.errors import PipelineDefinitionError, SinkError
 from headrace.pipelines.spans import Batch
 
 if TYPE_CHECKING:

@@ -15,9 +15,9 @@ from typing import TYPE_CHECKING
 from headrace.client.admin import Admin
 from headrace.client.bus import READ_UNCOMMITTED
 from headrace.client.errors import BusError
-from headrace.errors import PipelineDefinitionError, SinkError
 from headrace.model import INTERNAL_TOPICS, topic_name_fault
 from headrace.pipelines.definition import RECORD_COLUMN, OpenSink, Option, Run, Sink
+from headrace.pipelines.errors import PipelineDefinitionError, SinkError
 from headrace.pipelines.hadoop_files import HadoopFiles
 from headrace.pipelines.sinks.topic_attempts import with_stage_attempt
 from headrace.pipelines.sinks.topic_marks import Marks

@@ -10,8 +10,9 @@ from collections.abc import Callable, Iterable, Mapping
 from typing import Any
 
 from headrace.client.bus import ISOLATION_LEVEL, READ_UNCOMMITTED, Bus
-from headrace.client.error_table import is_passing
-from headrace.errors import SinkError
+from headrace.client.error_table import is_end_of_partition
+from headrace.client.librdkafka import error_of, make_consumer, places
+from headrace.pipelines.errors import SinkError
 from headrace.pipelines.sinks.topic_marks import Mark, Marks, Source, read_mark
 from headrace.pipelines.spans import Batch, Range
 from headrace.pipelines.topic_positions import BusSilentError, Partition
@@ -127,8 +128,6 @@ class Leftovers:
         return reached
 
     def _consumer(self, partitions: Iterable[Partition]) -> Any:
-        from confluent_kafka import Consumer, TopicPartition
-
         settings = {
             "group.id": "headrace-topic-sink",  # librdkafka wants one; nothing is committed
             "enable.auto.commit": False,
@@ -136,19 +135,20 @@ class Leftovers:
             "enable.partition.eof": True,
         }
         # Ours are in no transaction, and must not wait for one of somebody else's to end.
-        config = self._bus.client_config(settings) | {ISOLATION_LEVEL: READ_UNCOMMITTED}
-        consumer: Any = Consumer(config)
-        consumer.assign([TopicPartition(*each, self._starts[each]) for each in partitions])
+        properties = {**self._bus.properties, ISOLATION_LEVEL: READ_UNCOMMITTED}
+        consumer = make_consumer(Bus(self._bus.bootstrap, properties, self._bus.sources), settings)
+        consumer.assign(places({each: self._starts[each] for each in partitions}))
         return consumer
 
     def _is_end(self, message: Any) -> bool:
         """Whether it is no record but says that there are no more."""
-        error = message.error()
-        if error is None:
+        reason = message.error()
+        if reason is None:
             return False
-        if error.code() != error._PARTITION_EOF:
-            kind = BusSilentError if is_passing(error) else SinkError
-            raise kind(f"{self._bus.bootstrap} did not give back what is there: {error.str()}")
+        if not is_end_of_partition(reason):
+            error = error_of(reason)
+            kind = BusSilentError if error.is_passing else SinkError
+            raise kind(f"{self._bus.bootstrap} did not give back what is there: {error}")
         return True
 
 

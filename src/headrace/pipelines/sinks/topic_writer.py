@@ -14,7 +14,9 @@ from itertools import chain
 from typing import TYPE_CHECKING, Any
 
 from headrace.client.bus import Bus
-from headrace.client.error_table import is_passing
+from headrace.client.error_table import is_too_large
+from headrace.client.errors import BusError
+from headrace.client.librdkafka import bus_errors, error_of, make_producer
 from headrace.errors import HeadraceError
 from headrace.pipelines.sinks.topic_attempts import is_repeated
 from headrace.pipelines.sinks.topic_marks import (
@@ -61,7 +63,6 @@ class TopicWriter:
     def __call__(self, batches: "Iterator[pyarrow.RecordBatch]") -> "Iterator[pyarrow.RecordBatch]":
         """Write all rows, then give the one row about it."""
         import pyarrow
-        from confluent_kafka import KafkaException
 
         task = _Task(self)
         try:
@@ -71,8 +72,6 @@ class TopicWriter:
                 task.pass_over(rows)
             else:
                 task.write(rows)
-        except KafkaException as error:
-            task.fail(error.args[0].str(), is_retriable=is_passing(error.args[0]))
         except HeadraceError as error:
             task.fail(str(error), is_retriable=getattr(error, "is_retriable", False))
         topics = pyarrow.array([sorted(task.topics)], pyarrow.list_(pyarrow.string()))
@@ -122,8 +121,6 @@ class _Task:
             self.fail(f"{waiting} records were not acknowledged")
 
     def _connect(self) -> Any:
-        from confluent_kafka import Producer
-
         settings = {
             "enable.idempotence": True,
             # As Java's clients do, so that a key keeps its partition whoever writes it.
@@ -138,7 +135,7 @@ class _Task:
             "delivery.report.only.error": True,
             "on_delivery": self._refused,
         }
-        return Producer(self._plan.bus.client_config(settings))
+        return make_producer(self._plan.bus, settings)
 
     def _send(self, batch: "pyarrow.RecordBatch") -> None:
         columns = batch.to_pydict()
@@ -154,32 +151,45 @@ class _Task:
             columns["source_offset"],
             strict=True,
         )
-        for number, (topic, key, value, partition, time_ms, headers, *source) in enumerate(rows):
-            if number % _POLL_EVERY == 0:
-                self._producer.poll(0)
-            if topic not in self.topics:
-                self._check(topic)
-            if self.error:
+        row: tuple[Any, ...] = ()
+        try:
+            with bus_errors():  # around all rows and not around each: there are millions
+                for number, row in enumerate(rows):
+                    if number % _POLL_EVERY == 0:
+                        self._producer.poll(0)
+                    self._send_row(*row)
+                    if self.error:
+                        return
+        except BusError as error:
+            topic, _, value, partition, *_ = row
+            self._refuse(error, topic, _number(partition), len(value or b""))
+
+    def _send_row(
+        self,
+        topic: str,
+        key: bytes | None,
+        value: bytes | None,
+        partition: int | None,
+        time_ms: int | None,
+        headers: list[dict[str, Any]] | None,
+        *source: Any,
+    ) -> None:
+        if topic not in self.topics:
+            self._check(topic)
+        if self.error:
+            return
+        pairs: Headers = [(header["key"], header["value"]) for header in headers or ()]
+        # A row that was made from no record, as an outer join gives, cannot be known again.
+        if self._plan.is_guarded and source[0] is not None:
+            place = Source(*source)
+            log_id = self._plan.log_ids.get(place.topic, "")
+            digest = digest_of(log_id, topic, partition, key, value, time_ms, pairs)
+            if self._plan.there.take(place, digest):
+                self.left_out += 1
                 return
-            pairs: Headers = [(header["key"], header["value"]) for header in headers or ()]
-            # A row that was made from no record, as an outer join gives, cannot be known again.
-            if self._plan.is_guarded and source[0] is not None:
-                place = Source(*source)
-                log_id = self._plan.log_ids.get(place.topic, "")
-                digest = digest_of(log_id, topic, partition, key, value, time_ms, pairs)
-                if self._plan.there.take(place, digest):
-                    self.left_out += 1
-                    continue
-                pairs.append((SOURCE_HEADER, mark_of(self._plan.app_id, place, digest)))
-            self._produce(
-                topic,
-                value,
-                key,
-                -1 if partition is None else partition,
-                # Zero is librdkafka's word for now.
-                time_ms or 0,
-                pairs,
-            )
+            pairs.append((SOURCE_HEADER, mark_of(self._plan.app_id, place, digest)))
+        # Zero is librdkafka's word for now.
+        self._produce(topic, value, key, _number(partition), time_ms or 0, pairs)
 
     def _check(self, topic: str | None) -> None:
         """See that a topic may be written, when a row first names it."""
@@ -200,8 +210,6 @@ class _Task:
         time_ms: int,
         headers: Headers,
     ) -> None:
-        from confluent_kafka import KafkaException
-
         while not self.error:
             try:
                 self._producer.produce(
@@ -209,10 +217,6 @@ class _Task:
                 )
             except BufferError:
                 self._producer.poll(_FULL_QUEUE_WAIT_S)
-            except KafkaException as error:
-                reason = error.args[0]
-                sentence = _sentence(reason, topic, partition, len(value or b""))
-                self.fail(sentence, is_retriable=is_passing(reason))
             else:
                 self.written += 1
                 return
@@ -220,23 +224,31 @@ class _Task:
     def _refused(self, error: Any, message: Any) -> None:
         if error is not None:
             size = len(message.value() or b"")
-            sentence = _sentence(error, message.topic(), message.partition(), size)
-            self.fail(sentence, is_retriable=is_passing(error))
+            self._refuse(error_of(error), message.topic(), message.partition(), size)
+
+    def _refuse(self, error: BusError, topic: str, partition: int, size_bytes: int) -> None:
+        sentence = _sentence(error, topic, partition, size_bytes)
+        self.fail(sentence, is_retriable=error.is_passing)
 
 
-def _sentence(error: Any, topic: str, partition: int, size_bytes: int) -> str:
-    if error.code() == error.MSG_SIZE_TOO_LARGE:
+def _number(partition: int | None) -> int:
+    """The partition in librdkafka's numbers, of which one leaves it to the key."""
+    return -1 if partition is None else partition
+
+
+def _sentence(error: BusError, topic: str, partition: int, size_bytes: int) -> str:
+    if error.reason is not None and is_too_large(error.reason):
         return (
             f"a record of {size_bytes:,} bytes is too large for topic {topic}: raise its "
             "max.message.bytes and the client property message.max.bytes"
         )
-    if error.code() == error._UNKNOWN_PARTITION:
+    if error.name == "_UNKNOWN_PARTITION":
         return (
             f"topic {topic} has no partition {partition}: add partitions to it, or let keys decide"
         )
-    if error.code() == error._MSG_TIMED_OUT:
+    if error.name == "_MSG_TIMED_OUT":
         return (
             f"topic {topic} took no record within {DELIVERY_TIMEOUT_MS // 1000} s: "
             "is the broker up?"
         )
-    return f"topic {topic} refused a record: {error.str()}"
+    return f"topic {topic} refused a record: {error}"

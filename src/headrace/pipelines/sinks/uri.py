@@ -5,8 +5,8 @@ import importlib
 import re
 from collections.abc import Mapping
 
-from headrace.errors import PipelineDefinitionError
 from headrace.pipelines.definition import Sink
+from headrace.pipelines.errors import PipelineDefinitionError
 
 # Modules are imported when a URI names them: each brings a driver or a codec along.
 _MODULES = {

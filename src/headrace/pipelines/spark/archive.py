@@ -12,9 +12,9 @@ import sys
 from collections.abc import Sequence
 from pathlib import Path
 
-from headrace.errors import SparkError
 from headrace.java.installation import find_java
 from headrace.java.jars import cache_directory
+from headrace.pipelines.errors import SparkError
 
 # Under a minute on two free cores; a machine that needs ten times that is stuck.
 BUILD_TIMEOUT_S = 600

@@ -8,7 +8,7 @@ import re
 from collections.abc import Callable
 from typing import NamedTuple
 
-from headrace.errors import (
+from headrace.pipelines.errors import (
     PipelineDefinitionError,
     PipelineError,
     RunError,

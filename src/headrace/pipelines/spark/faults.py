@@ -9,8 +9,9 @@ import traceback
 from dataclasses import dataclass
 from pathlib import Path
 
-from headrace import errors
-from headrace.errors import HeadraceError, PipelineDefinitionError, PipelineError, SparkError
+from headrace.errors import HeadraceError
+from headrace.pipelines import errors
+from headrace.pipelines.errors import PipelineDefinitionError, PipelineError, SparkError
 from headrace.pipelines.spark.fault_rules import LOG_ON_CUT, RULES, Rule
 from headrace.pipelines.spark.output import START_MARK
 
@@ -19,7 +20,7 @@ _MAX_CAUSES = 20
 # As much of the log's end as is searched for the reason when Java itself is gone.
 _LOG_TAIL_BYTES = 64 * 1024
 
-_OURS = re.compile(r"^headrace\.errors\.(?P<name>\w+): (?P<message>.+)$", re.MULTILINE)
+_OURS = re.compile(r"^headrace\.(?:\w+\.)?errors\.(?P<name>\w+): (?P<message>.+)$", re.MULTILINE)
 # These wrap another error and say nothing themselves.
 _WRAPPERS = "STREAM_FAILED|FOREACH_BATCH_USER_FUNCTION_ERROR|PYTHON_EXCEPTION|TASK_WRITE_FAILED"
 _CONDITION = re.compile(

@@ -4,8 +4,8 @@ import os
 from importlib import metadata
 from pathlib import Path
 
-from headrace.errors import SparkError
-from headrace.errors.installing import how_to_install
+from headrace.installing import how_to_install
+from headrace.pipelines.errors import SparkError
 from headrace.pipelines.spark.jars import LIST_VARIABLE, SPARK_VERSION
 
 # What Spark 4.2's documentation names. Others may work and are not refused.

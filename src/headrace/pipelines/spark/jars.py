@@ -9,7 +9,7 @@ import os
 import sys
 from pathlib import Path
 
-from headrace.errors import JarError
+from headrace.java.errors import JarError
 from headrace.java.jars import Jar, cache_directory, fetch_jars, parse_jar_list, read_jar_list
 
 SPARK_VERSION = "4.2.0"

@@ -15,7 +15,8 @@ from typing import TYPE_CHECKING, Any, BinaryIO
 
 import platformdirs
 
-from headrace.errors import InvalidConfigError, SparkError
+from headrace.errors import InvalidConfigError
+from headrace.pipelines.errors import SparkError
 
 if TYPE_CHECKING:
     from pyspark import SparkConf

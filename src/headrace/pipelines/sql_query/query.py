@@ -11,7 +11,7 @@ from dataclasses import dataclass, field
 from typing import TYPE_CHECKING, Any
 
 from headrace.client.bus import Bus
-from headrace.errors import PipelineDefinitionError, SourceError
+from headrace.pipelines.errors import PipelineDefinitionError, SourceError
 from headrace.pipelines.json_shape import quoted
 from headrace.pipelines.source import Ranges, read_ranges
 from headrace.pipelines.sql_query.bounds import EVERYTHING, Boxes, bounds_of

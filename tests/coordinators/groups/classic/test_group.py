@@ -3,10 +3,7 @@
 import pytest
 from tests.coordinators.groups.classic.driver import NOW_MS, RANGE, READS_T, SESSION_MS, Driver
 
-from headrace.coordinators.groups.consumer_protocol import Subscription, encode_subscription
-from headrace.coordinators.groups.messages import DescribedMember, LeavingMember
-from headrace.coordinators.groups.records import ClassicMember, GroupMetadata
-from headrace.errors import (
+from headrace.coordinators.errors import (
     CoordinatorNotAvailableError,
     FencedInstanceError,
     GroupNotFoundError,
@@ -15,6 +12,9 @@ from headrace.errors import (
     RebalanceInProgressError,
     UnknownMemberError,
 )
+from headrace.coordinators.groups.consumer_protocol import Subscription, encode_subscription
+from headrace.coordinators.groups.messages import DescribedMember, LeavingMember
+from headrace.coordinators.groups.records import ClassicMember, GroupMetadata
 
 
 def test_anyone_may_commit_to_an_empty_group_without_a_generation() -> None:

@@ -3,8 +3,7 @@
 import pytest
 from tests.coordinators.groups.classic.driver import RANGE, READS_T, REBALANCE_MS, Driver
 
-from headrace.coordinators.groups.classic.rebalance import NEW_MEMBER_JOIN_TIMEOUT_MS
-from headrace.errors import (
+from headrace.coordinators.errors import (
     CoordinatorNotAvailableError,
     FencedInstanceError,
     GroupError,
@@ -16,6 +15,7 @@ from headrace.errors import (
     RebalanceInProgressError,
     UnknownMemberError,
 )
+from headrace.coordinators.groups.classic.rebalance import NEW_MEMBER_JOIN_TIMEOUT_MS
 
 
 def test_a_dynamic_newcomer_is_sent_back_with_an_id_and_let_in_with_it() -> None:

@@ -18,8 +18,7 @@ from hypothesis.stateful import (
 )
 from tests.coordinators.groups.classic.driver import RANGE, READS_T, Driver
 
-from headrace.coordinators.groups.messages import JoinReply, SyncReply
-from headrace.errors import (
+from headrace.coordinators.errors import (
     CoordinatorNotAvailableError,
     FencedInstanceError,
     GroupError,
@@ -29,6 +28,7 @@ from headrace.errors import (
     RebalanceInProgressError,
     UnknownMemberError,
 )
+from headrace.coordinators.groups.messages import JoinReply, SyncReply
 
 FIRST_JOIN_MS = 5 * 60_000
 SILENCE_MS = 60 * 60_000

@@ -5,7 +5,7 @@ import contextlib
 import pytest
 from tests.coordinators.groups.classic.driver import NOW_MS, REBALANCE_MS, SESSION_MS, Driver
 
-from headrace.errors import (
+from headrace.coordinators.errors import (
     CoordinatorNotAvailableError,
     FencedInstanceError,
     IllegalGenerationError,

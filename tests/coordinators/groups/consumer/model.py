@@ -3,6 +3,7 @@
 from collections.abc import Iterable
 from uuid import UUID
 
+from headrace.coordinators.errors import GroupError
 from headrace.coordinators.groups.consumer.group import ConsumerGroup
 from headrace.coordinators.groups.consumer.limits import ConsumerLimits
 from headrace.coordinators.groups.messages import (
@@ -18,7 +19,6 @@ from headrace.coordinators.groups.messages import (
     TopicShape,
 )
 from headrace.coordinators.groups.records import Assignment, GroupRecord
-from headrace.errors import GroupError
 
 GROUP = "group"
 

@@ -5,14 +5,7 @@ from uuid import UUID
 import pytest
 from tests.coordinators.groups.consumer.model import Bench, Topics
 
-from headrace.coordinators.groups.consumer.limits import ConsumerLimits
-from headrace.coordinators.groups.consumer_protocol import (
-    Subscription,
-    decode_assignment,
-    encode_subscription,
-)
-from headrace.coordinators.groups.messages import LeavingMember
-from headrace.errors import (
+from headrace.coordinators.errors import (
     FencedInstanceError,
     GroupFullError,
     GroupRequestError,
@@ -22,6 +15,13 @@ from headrace.errors import (
     RebalanceInProgressError,
     UnknownMemberError,
 )
+from headrace.coordinators.groups.consumer.limits import ConsumerLimits
+from headrace.coordinators.groups.consumer_protocol import (
+    Subscription,
+    decode_assignment,
+    encode_subscription,
+)
+from headrace.coordinators.groups.messages import LeavingMember
 
 WISHES = encode_subscription(Subscription(("apples",)))
 ALL = (0, 1, 2, 3)

@@ -2,13 +2,13 @@ import pytest
 from tests.coordinators.groups.consumer.model import Bench, Topics
 from tests.coordinators.groups.consumer.test_classic_members import WISHES
 
-from headrace.coordinators.groups.consumer.limits import ConsumerLimits
-from headrace.errors import (
+from headrace.coordinators.errors import (
     IllegalGenerationError,
     NonEmptyGroupError,
     StaleMemberEpochError,
     UnknownMemberError,
 )
+from headrace.coordinators.groups.consumer.limits import ConsumerLimits
 
 
 @pytest.fixture

@@ -3,6 +3,7 @@
 import pytest
 from tests.coordinators.groups.consumer.model import GROUP, Bench, Topics, durable
 
+from headrace.coordinators.errors import FencedMemberEpochError, GroupFullError, UnknownMemberError
 from headrace.coordinators.groups.consumer.limits import ConsumerLimits
 from headrace.coordinators.groups.messages import (
     ConsumerHeartbeatReply,
@@ -13,11 +14,6 @@ from headrace.coordinators.groups.records import (
     CurrentAssignment,
     TargetAssignmentEpoch,
     TargetAssignmentMember,
-)
-from headrace.errors import (
-    FencedMemberEpochError,
-    GroupFullError,
-    UnknownMemberError,
 )
 
 

@@ -3,7 +3,11 @@
 import pytest
 from tests.coordinators.groups.consumer.model import Bench, Topics
 
-from headrace.errors import FencedInstanceError, UnknownMemberError, UnreleasedInstanceError
+from headrace.coordinators.errors import (
+    FencedInstanceError,
+    UnknownMemberError,
+    UnreleasedInstanceError,
+)
 
 
 @pytest.fixture

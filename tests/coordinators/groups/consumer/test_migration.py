@@ -3,6 +3,7 @@
 import pytest
 from tests.coordinators.groups.consumer.model import GROUP, Bench, Topics, durable
 
+from headrace.coordinators.errors import GroupNotFoundError, RebalanceInProgressError
 from headrace.coordinators.groups.classic.group import ClassicGroup
 from headrace.coordinators.groups.classic.limits import ClassicLimits
 from headrace.coordinators.groups.consumer.downgrade import Downgrade
@@ -21,7 +22,6 @@ from headrace.coordinators.groups.consumer_protocol import (
 )
 from headrace.coordinators.groups.messages import GroupOutcome, LeavingMember
 from headrace.coordinators.groups.records import ClassicMember, GroupMetadata, Tombstone
-from headrace.errors import GroupNotFoundError, RebalanceInProgressError
 
 LIMITS = ClassicLimits(0, 1_800_000, 100, 0)
 WISHES = encode_subscription(Subscription(("apples",)))

@@ -1,6 +1,7 @@
 import pytest
 from tests.coordinators.groups.consumer.model import GROUP, Bench, Topics
 
+from headrace.coordinators.errors import InvalidRegexError
 from headrace.coordinators.groups.consumer.limits import ConsumerLimits
 from headrace.coordinators.groups.consumer.patterns import (
     NAMES_AT_ONCE,
@@ -9,7 +10,6 @@ from headrace.coordinators.groups.consumer.patterns import (
 )
 from headrace.coordinators.groups.messages import ConsumerHeartbeatReply
 from headrace.coordinators.groups.records import ResolvedRegex, Tombstone
-from headrace.errors import InvalidRegexError
 
 
 @pytest.fixture

@@ -2,6 +2,7 @@ from uuid import UUID
 
 import pytest
 
+from headrace.coordinators.errors import FencedMemberEpochError
 from headrace.coordinators.groups.consumer.reconciliation import Reconciliation
 from headrace.coordinators.groups.consumer.state import (
     STABLE,
@@ -9,7 +10,6 @@ from headrace.coordinators.groups.consumer.state import (
     UNREVOKED_PARTITIONS,
 )
 from headrace.coordinators.groups.records import Assignment, CurrentAssignment
-from headrace.errors import FencedMemberEpochError
 
 APPLES, PEARS = UUID(int=1), UUID(int=2)
 OWNERS = {(APPLES, 9): "other"}

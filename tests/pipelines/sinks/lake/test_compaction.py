@@ -7,8 +7,8 @@ import pyarrow.parquet
 import pytest
 from tests.pipelines.sinks.lake.lakes import data_files, offsets_in, records, run_of, write
 
-from headrace.errors import SinkError
 from headrace.pipelines.definition import OpenSink
+from headrace.pipelines.errors import SinkError
 from headrace.pipelines.hadoop_files import HadoopFiles
 from headrace.pipelines.sinks.lake import LakeSink, compact, read_lake
 from headrace.pipelines.sinks.lake import compaction as compaction_module

@@ -7,7 +7,7 @@ from typing import TYPE_CHECKING
 import pytest
 from tests.pipelines.sinks.lake.lakes import START_MS, run_of, write
 
-from headrace.errors import SinkError
+from headrace.pipelines.errors import SinkError
 from headrace.pipelines.sinks.lake import LakeSink, read_lake
 from headrace.pipelines.sinks.lake.hours import with_hour_fields
 from headrace.pipelines.sinks.lake.widening import united

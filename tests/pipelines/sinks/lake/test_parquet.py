@@ -14,7 +14,7 @@ from tests.pipelines.sinks.lake.lakes import (
     write,
 )
 
-from headrace.errors import SinkError
+from headrace.pipelines.errors import SinkError
 from headrace.pipelines.hadoop_files import HadoopFiles
 from headrace.pipelines.sinks.lake import LakeSink, read_lake
 from headrace.pipelines.spans import Spans, Written

@@ -8,8 +8,8 @@ from typing import TYPE_CHECKING
 import pytest
 from tests.pipelines.sinks.lake.lakes import batch_of, records, run_of, write, writer_to
 
-from headrace.errors import SinkError
 from headrace.pipelines.definition import OpenSink
+from headrace.pipelines.errors import SinkError
 from headrace.pipelines.hadoop_files import HadoopFiles
 from headrace.pipelines.sinks.lake import LakeSink, read_lake
 from headrace.pipelines.sinks.lake.delta_notes import DeltaNotes

@@ -10,7 +10,7 @@ import pyarrow.dataset
 import pytest
 from tests.pipelines.sinks.lake.lakes import START_MS, run_of, write
 
-from headrace.errors import SinkError, SourceError
+from headrace.pipelines.errors import SinkError, SourceError
 from headrace.pipelines.sinks.lake import LakeSink, compact, lake_schema, read_lake
 from headrace.pipelines.sinks.lake.widening import ClashError
 

@@ -14,7 +14,7 @@ from headrace.client.bus import Bus
 from headrace.pipelines.definition import Run
 from headrace.pipelines.sinks.sql.address import parse_address
 from headrace.pipelines.sinks.sql.columns import Column
-from headrace.pipelines.sinks.sql.dialect import dialect_of
+from headrace.pipelines.sinks.sql.dialects import dialect_of
 from headrace.pipelines.sinks.sql.existing import ExistingTable
 from headrace.pipelines.sinks.sql.rows import Changes, changes_of
 from headrace.pipelines.sinks.sql.table import SqlTable

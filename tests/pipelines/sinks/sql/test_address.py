@@ -8,7 +8,7 @@ from pathlib import Path
 import pytest
 from tests.pipelines.sinks.sql.tables import KEY, VALUE, TestTable, a_run
 
-from headrace.errors import PipelineDefinitionError, SinkError
+from headrace.pipelines.errors import PipelineDefinitionError, SinkError
 from headrace.pipelines.sinks.sql import sqlite
 from headrace.pipelines.sinks.sql.address import Address, parse_address
 from headrace.pipelines.sinks.sql.table import SqlTable

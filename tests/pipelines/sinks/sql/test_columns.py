@@ -2,7 +2,7 @@
 
 import pytest
 
-from headrace.errors import SinkError
+from headrace.pipelines.errors import SinkError
 from headrace.pipelines.sinks.sql.columns import can_hold, kind_of
 
 

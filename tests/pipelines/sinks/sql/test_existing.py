@@ -3,7 +3,7 @@
 import pytest
 from tests.pipelines.sinks.sql.tables import KEY, VALUE, TestTable
 
-from headrace.errors import SinkError
+from headrace.pipelines.errors import SinkError
 from headrace.pipelines.sinks.sql.columns import Column
 
 COLUMNS = (KEY, VALUE)

@@ -9,7 +9,7 @@ import pyarrow as pa
 import pytest
 from tests.pipelines.sinks.sql.tables import KEY, VALUE, TestTable, arrow_rows, give
 
-from headrace.errors import SinkError
+from headrace.pipelines.errors import SinkError
 from headrace.pipelines.refusal import RowsRefusedError
 from headrace.pipelines.sinks.sql.columns import Column, can_be_key
 from headrace.pipelines.sinks.sql.rows import changes_of

@@ -5,7 +5,7 @@ import json
 import pytest
 from tests.pipelines.sinks.sql.tables import KEY, VALUE, TestTable, arrow_rows, give
 
-from headrace.errors import SinkError
+from headrace.pipelines.errors import SinkError
 from headrace.pipelines.sinks.sql.columns import Column
 from headrace.pipelines.sinks.sql.rows import changes_of
 

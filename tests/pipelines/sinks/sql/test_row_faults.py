@@ -9,7 +9,7 @@ from hypothesis import given
 from hypothesis import strategies as st
 from tests.pipelines.sinks.sql.tables import KEY, VALUE, TestTable, arrow_rows, give
 
-from headrace.errors import SinkError
+from headrace.pipelines.errors import SinkError
 from headrace.pipelines.refusal import RowsRefusedError
 from headrace.pipelines.sinks.sql import row_faults
 from headrace.pipelines.sinks.sql.columns import Column

@@ -8,7 +8,7 @@ from hypothesis import given
 from hypothesis import strategies as st
 from tests.pipelines.sinks.sql.tables import KEY, VALUE, arrow_rows
 
-from headrace.errors import SinkError
+from headrace.pipelines.errors import SinkError
 from headrace.pipelines.refusal import RowsRefusedError
 from headrace.pipelines.sinks.sql.columns import Column
 from headrace.pipelines.sinks.sql.rows import changes_of

@@ -7,8 +7,8 @@ from typing import TYPE_CHECKING, Any
 import pytest
 from tests.pipelines.sinks.sql.tables import TestTable, a_run
 
-from headrace.errors import PipelineDefinitionError, SinkError
 from headrace.pipelines.definition import RECORD_FIELDS, OpenSink
+from headrace.pipelines.errors import PipelineDefinitionError, SinkError
 from headrace.pipelines.sinks.sql.columns import PROVENANCE, Column
 from headrace.pipelines.sinks.sql.table import SqlTable, from_uri
 from headrace.pipelines.spans import Batch

@@ -6,7 +6,7 @@ from typing import Any
 import pytest
 from tests.pipelines.sinks.sql.tables import KEY, VALUE, TestTable, arrow_rows, give
 
-from headrace.errors import SinkError
+from headrace.pipelines.errors import SinkError
 from headrace.pipelines.sinks.sql import writer
 from headrace.pipelines.sinks.sql.columns import Column, TableShape
 from headrace.pipelines.sinks.sql.dialect import Connection, Dialect

@@ -7,6 +7,14 @@ written before the answers of the same outcome are given. Every parked ticket is
 from collections.abc import Callable, Mapping, Sequence
 from typing import Self
 
+from headrace.coordinators.errors import (
+    CoordinatorNotAvailableError,
+    GroupError,
+    GroupNotFoundError,
+    NonEmptyGroupError,
+    RebalanceInProgressError,
+    UnknownMemberError,
+)
 from headrace.coordinators.groups.classic.join import Join, Undo, take_back
 from headrace.coordinators.groups.classic.limits import ClassicLimits
 from headrace.coordinators.groups.classic.member import Member, Protocols
@@ -30,14 +38,6 @@ from headrace.coordinators.groups.messages import (
     Ticket,
 )
 from headrace.coordinators.groups.records import GroupMetadata
-from headrace.errors import (
-    CoordinatorNotAvailableError,
-    GroupError,
-    GroupNotFoundError,
-    NonEmptyGroupError,
-    RebalanceInProgressError,
-    UnknownMemberError,
-)
 
 
 class ClassicGroup:

@@ -13,6 +13,15 @@ no rebalance.
 from collections.abc import Callable
 from typing import NamedTuple
 
+from headrace.coordinators.errors import (
+    CoordinatorNotAvailableError,
+    FencedInstanceError,
+    GroupError,
+    GroupFullError,
+    InconsistentProtocolError,
+    InvalidSessionTimeoutError,
+    MemberIdRequiredError,
+)
 from headrace.coordinators.groups.classic.member import Member, Protocols
 from headrace.coordinators.groups.classic.rebalance import Rebalance
 from headrace.coordinators.groups.classic.states import (
@@ -23,15 +32,6 @@ from headrace.coordinators.groups.classic.states import (
     STABLE,
 )
 from headrace.coordinators.groups.messages import GroupOutcome, JoinReply, JoinRequest, Ticket
-from headrace.errors import (
-    CoordinatorNotAvailableError,
-    FencedInstanceError,
-    GroupError,
-    GroupFullError,
-    InconsistentProtocolError,
-    InvalidSessionTimeoutError,
-    MemberIdRequiredError,
-)
 
 
 class Undo(NamedTuple):

@@ -7,9 +7,9 @@ number of members that know each protocol; so both questions cost the same in a 
 from collections import Counter
 from collections.abc import Iterator
 
+from headrace.coordinators.errors import FencedInstanceError, UnknownMemberError
 from headrace.coordinators.groups.classic.member import Member, Protocols
 from headrace.coordinators.groups.messages import JoinedMember, JoinRequest, Ticket
-from headrace.errors import FencedInstanceError, UnknownMemberError
 
 
 class Membership:

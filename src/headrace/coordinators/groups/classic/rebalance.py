@@ -11,6 +11,14 @@ generation and deadlines change in this file only.
 
 from collections.abc import Mapping
 
+from headrace.coordinators.errors import (
+    CoordinatorNotAvailableError,
+    GroupError,
+    IllegalGenerationError,
+    InconsistentProtocolError,
+    RebalanceInProgressError,
+    UnknownMemberError,
+)
 from headrace.coordinators.groups.classic.limits import ClassicLimits
 from headrace.coordinators.groups.classic.member import Member, Protocols
 from headrace.coordinators.groups.classic.membership import Membership
@@ -31,15 +39,7 @@ from headrace.coordinators.groups.messages import (
     Ticket,
 )
 from headrace.coordinators.groups.records import GroupMetadata
-from headrace.errors import (
-    CoordinatorNotAvailableError,
-    GroupError,
-    IllegalGenerationError,
-    InconsistentProtocolError,
-    RebalanceInProgressError,
-    UnknownMemberError,
-    WireError,
-)
+from headrace.protocol.errors import WireError
 
 # Whoever waits in its first join sends no heartbeats, and a closed connection is not noticed. As
 # Kafka does, give up on it after this time; a client that is still there joins again.

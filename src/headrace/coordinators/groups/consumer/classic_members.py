@@ -7,6 +7,16 @@ the new protocol would bring.
 
 from collections.abc import Sequence
 
+from headrace.coordinators.errors import (
+    FencedInstanceError,
+    GroupError,
+    GroupRequestError,
+    IllegalGenerationError,
+    InconsistentProtocolError,
+    MemberIdRequiredError,
+    RebalanceInProgressError,
+    UnknownMemberError,
+)
 from headrace.coordinators.groups.consumer.core import Core
 from headrace.coordinators.groups.consumer.downgrade import (
     downgrade,
@@ -45,17 +55,7 @@ from headrace.coordinators.groups.records import (
     ClassicProtocols,
     ConsumerGroupMember,
 )
-from headrace.errors import (
-    FencedInstanceError,
-    GroupError,
-    GroupRequestError,
-    IllegalGenerationError,
-    InconsistentProtocolError,
-    MemberIdRequiredError,
-    RebalanceInProgressError,
-    UnknownMemberError,
-    WireError,
-)
+from headrace.protocol.errors import WireError
 
 
 class ClassicMembers:

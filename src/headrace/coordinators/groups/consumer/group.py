@@ -6,6 +6,12 @@ them in. What a step may change at once is soft: deadlines and what has been loo
 
 from collections.abc import Callable, Iterable, Sequence
 
+from headrace.coordinators.errors import (
+    GroupError,
+    IllegalGenerationError,
+    NonEmptyGroupError,
+    StaleMemberEpochError,
+)
 from headrace.coordinators.groups.consumer.classic_members import ClassicMembers
 from headrace.coordinators.groups.consumer.core import Core
 from headrace.coordinators.groups.consumer.downgrade import tombstones
@@ -39,12 +45,6 @@ from headrace.coordinators.groups.records import (
     CurrentAssignment,
     GroupRecord,
     Tombstone,
-)
-from headrace.errors import (
-    GroupError,
-    IllegalGenerationError,
-    NonEmptyGroupError,
-    StaleMemberEpochError,
 )
 
 _CLASSIC_MEMBER = 0

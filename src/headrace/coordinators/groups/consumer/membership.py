@@ -2,6 +2,13 @@
 
 from typing import NamedTuple
 
+from headrace.coordinators.errors import (
+    FencedInstanceError,
+    FencedMemberEpochError,
+    GroupFullError,
+    UnknownMemberError,
+    UnreleasedInstanceError,
+)
 from headrace.coordinators.groups.consumer.limits import ConsumerLimits
 from headrace.coordinators.groups.consumer.state import NOTHING, GroupState
 from headrace.coordinators.groups.consumer.validation import JOIN_EPOCH, STATIC_LEAVE_EPOCH
@@ -12,13 +19,6 @@ from headrace.coordinators.groups.records import (
     GroupRecord,
     TargetAssignmentMember,
     Tombstone,
-)
-from headrace.errors import (
-    FencedInstanceError,
-    FencedMemberEpochError,
-    GroupFullError,
-    UnknownMemberError,
-    UnreleasedInstanceError,
 )
 
 

@@ -7,6 +7,7 @@ from collections.abc import Callable
 from typing import NamedTuple
 from uuid import UUID
 
+from headrace.coordinators.errors import GroupNotFoundError
 from headrace.coordinators.groups.classic.group import ClassicGroup
 from headrace.coordinators.groups.classic.limits import ClassicLimits
 from headrace.coordinators.groups.classic.member import Member
@@ -33,7 +34,7 @@ from headrace.coordinators.groups.records import (
     TargetAssignmentMember,
     Tombstone,
 )
-from headrace.errors import GroupNotFoundError, WireError
+from headrace.protocol.errors import WireError
 
 
 class Upgrade(NamedTuple):

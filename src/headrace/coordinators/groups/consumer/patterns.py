@@ -8,7 +8,7 @@ from collections.abc import Collection, Iterator
 from itertools import islice
 from typing import Protocol
 
-from headrace.errors import InvalidRegexError
+from headrace.coordinators.errors import InvalidRegexError
 
 # Names matched in one go, one or two milliseconds' worth: others are served in between.
 NAMES_AT_ONCE = 200

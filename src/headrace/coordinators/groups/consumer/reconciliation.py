@@ -8,13 +8,13 @@ waits (UnreleasedPartitions). So no partition ever has two owners.
 from collections.abc import Callable, Container
 from uuid import UUID
 
+from headrace.coordinators.errors import FencedMemberEpochError
 from headrace.coordinators.groups.consumer.state import (
     STABLE,
     UNRELEASED_PARTITIONS,
     UNREVOKED_PARTITIONS,
 )
 from headrace.coordinators.groups.records import Assignment, CurrentAssignment
-from headrace.errors import FencedMemberEpochError
 
 # Partitions of each topic, each with the epoch at which the member got it.
 WithEpochs = dict[UUID, dict[int, int]]

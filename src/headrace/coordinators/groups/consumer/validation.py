@@ -1,8 +1,8 @@
 """What a ConsumerGroupHeartbeat may say, before anyone looks at the group. Words are Kafka's."""
 
+from headrace.coordinators.errors import GroupRequestError, UnsupportedAssignorError
 from headrace.coordinators.groups.consumer.limits import ConsumerLimits
 from headrace.coordinators.groups.messages import ConsumerHeartbeatRequest
-from headrace.errors import GroupRequestError, UnsupportedAssignorError
 
 JOIN_EPOCH = 0
 LEAVE_EPOCH = -1

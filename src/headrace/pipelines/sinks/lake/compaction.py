@@ -12,8 +12,8 @@ from datetime import UTC, datetime, timedelta
 from typing import TYPE_CHECKING
 from uuid import uuid4
 
-from headrace.errors import SinkError
 from headrace.pipelines.definition import RECORD_COLUMN
+from headrace.pipelines.errors import SinkError
 from headrace.pipelines.hadoop_files import Entry, HadoopFiles, TakenError
 from headrace.pipelines.sinks.lake import staging
 from headrace.pipelines.sinks.lake.lake_schema import LakeSchema

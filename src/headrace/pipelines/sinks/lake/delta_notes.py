@@ -12,7 +12,7 @@ from dataclasses import dataclass
 from typing import TYPE_CHECKING, Any
 from uuid import uuid4
 
-from headrace.errors import SinkError
+from headrace.pipelines.errors import SinkError
 from headrace.pipelines.hadoop_files import HadoopFiles, TakenError
 from headrace.pipelines.sinks.lake.delta_table import DeltaTable
 from headrace.pipelines.sinks.lake.layout import DELTA_LOG

@@ -3,7 +3,7 @@
 import json
 from typing import TYPE_CHECKING, Any
 
-from headrace.errors import SinkError
+from headrace.pipelines.errors import SinkError
 from headrace.pipelines.sinks.lake.hours import is_hour_column
 from headrace.pipelines.sinks.lake.widening import Change, changes, leaf_types
 

@@ -5,8 +5,8 @@ To Spark a column `Date` is the same one, and would be replaced without a word; 
 
 from typing import TYPE_CHECKING
 
-from headrace.errors import SinkError
 from headrace.pipelines.definition import RECORD_COLUMN
+from headrace.pipelines.errors import SinkError
 from headrace.pipelines.sinks.lake.names import folded
 
 if TYPE_CHECKING:

@@ -2,7 +2,7 @@
 
 from collections.abc import Iterator
 
-from headrace.errors import SinkError
+from headrace.pipelines.errors import SinkError
 from headrace.pipelines.hadoop_files import Entry, HadoopFiles
 from headrace.pipelines.sinks.lake.notes import COMMITS
 

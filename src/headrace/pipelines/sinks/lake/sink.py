@@ -5,8 +5,8 @@ from dataclasses import dataclass, field
 from pathlib import Path
 from typing import TYPE_CHECKING
 
-from headrace.errors import PipelineDefinitionError, SinkError, SourceError
 from headrace.pipelines.definition import OpenSink, Option, Run, Sink
+from headrace.pipelines.errors import PipelineDefinitionError, SinkError, SourceError
 from headrace.pipelines.sinks.lake.write_options import (
     COMPRESSIONS,
     DEFAULT_COMPRESSION,

@@ -7,8 +7,9 @@ from typing import TYPE_CHECKING
 
 from headrace.client.bus import Bus
 from headrace.client.positions import Kind, Position, parse_position
-from headrace.errors import ConfigError, PipelineDefinitionError, SourceError
+from headrace.errors import ConfigError
 from headrace.pipelines.definition import RECORD_SCHEMA, Run, Source
+from headrace.pipelines.errors import PipelineDefinitionError, SourceError
 from headrace.pipelines.sinks.lake.sink import read_lake
 
 if TYPE_CHECKING:

@@ -162,18 +162,3 @@ def transaction(dialect: Dialect, connection: Connection) -> Iterator[None]:
         except dialect.errors:
             connection.close()
         raise
-
-
-def dialect_of(address: Address) -> Dialect:
-    """The dialect an address speaks."""
-    if address.kind == "sqlite":
-        from headrace.pipelines.sinks.sql.sqlite import Sqlite
-
-        return Sqlite()
-    if address.kind == "postgresql":
-        from headrace.pipelines.sinks.sql.postgresql import Postgresql
-
-        return Postgresql()
-    from headrace.pipelines.sinks.sql.mariadb import Mariadb
-
-    return Mariadb()

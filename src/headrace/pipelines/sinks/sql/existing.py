@@ -9,7 +9,7 @@ key, a length) is no matter of the table: `row_faults` finds it.
 from collections.abc import Callable, Iterable
 from dataclasses import dataclass
 
-from headrace.errors import SinkError
+from headrace.pipelines.errors import SinkError
 from headrace.pipelines.sinks.sql.columns import Column, TableShape
 
 Fold = Callable[[str], str]

@@ -8,7 +8,7 @@ import json
 from dataclasses import replace
 from datetime import UTC, datetime
 
-from headrace.errors import SinkError
+from headrace.pipelines.errors import SinkError
 from headrace.pipelines.sinks.sql.columns import Column, TableShape, can_hold
 from headrace.pipelines.sinks.sql.dialect import Connection, Dialect
 from headrace.pipelines.sinks.sql.existing import (

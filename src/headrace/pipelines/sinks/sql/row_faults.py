@@ -9,8 +9,8 @@ rest is tried, and a row is at fault only if the database still refuses it besid
 from collections.abc import Callable
 from dataclasses import dataclass, field
 
-from headrace.errors import SinkError
 from headrace.pipelines.definition import RECORD_COLUMN
+from headrace.pipelines.errors import SinkError
 from headrace.pipelines.refusal import RefusedRow, RowsRefusedError
 from headrace.pipelines.sinks.sql.rows import Changes
 

@@ -22,8 +22,8 @@ import numpy as np
 import pyarrow as pa
 import pyarrow.compute as pc
 
-from headrace.errors import SinkError
 from headrace.pipelines.definition import RECORD_COLUMN
+from headrace.pipelines.errors import SinkError
 from headrace.pipelines.refusal import RefusedRow, RowsRefusedError
 from headrace.pipelines.sinks.sql.columns import PROVENANCE, Column
 

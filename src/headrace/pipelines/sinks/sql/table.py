@@ -8,8 +8,8 @@ from collections.abc import Mapping
 from dataclasses import dataclass
 from pathlib import Path
 
-from headrace.errors import PipelineDefinitionError
 from headrace.pipelines.definition import OpenSink, Run, Sink
+from headrace.pipelines.errors import PipelineDefinitionError
 from headrace.pipelines.sinks.sql.address import Address, parse_address
 
 OPTIONS = frozenset({"table", "key", "provenance"})
@@ -72,7 +72,7 @@ class SqlTable(Sink):
         if self.address.kind != "mariadb":
             return None
         from headrace.pipelines.sinks.sql.columns import Column
-        from headrace.pipelines.sinks.sql.dialect import dialect_of
+        from headrace.pipelines.sinks.sql.dialects import dialect_of
 
         column = Column("key", "string", is_key=True)
         return dialect_of(self.address).key_limit(column, len(self.key))

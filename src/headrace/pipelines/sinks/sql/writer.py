@@ -11,11 +11,12 @@ from collections.abc import Callable
 from dataclasses import dataclass
 from typing import TYPE_CHECKING, TypeVar
 
-from headrace.errors import SinkError
 from headrace.pipelines.definition import OpenSink, Run
+from headrace.pipelines.errors import SinkError
 from headrace.pipelines.sinks.sql.address import Address
 from headrace.pipelines.sinks.sql.columns import Column, TableShape, columns_of
-from headrace.pipelines.sinks.sql.dialect import Connection, Fault, dialect_of, transaction
+from headrace.pipelines.sinks.sql.dialect import Connection, Fault, transaction
+from headrace.pipelines.sinks.sql.dialects import dialect_of
 from headrace.pipelines.sinks.sql.existing import check_key
 from headrace.pipelines.sinks.sql.migration import SCHEMA_TABLE, migrate, now_text
 from headrace.pipelines.sinks.sql.row_faults import write_in_parts

@@ -1,6 +1,6 @@
-"""What a group's coordinator refuses. Import these from `headrace.errors`."""
+"""What a group's coordinator refuses; `str` is what the client is told."""
 
-from headrace.errors.base import HeadraceError
+from headrace.errors import HeadraceError
 
 
 class GroupError(HeadraceError):
@@ -9,10 +9,6 @@ class GroupError(HeadraceError):
 
 class CoordinatorNotAvailableError(GroupError):
     """The group's state cannot be written now; try again."""
-
-
-class CoordinatorLoadingError(GroupError):
-    """The group's state is being read from disk; try again."""
 
 
 class InvalidGroupIdError(GroupError):
