@@ -99,7 +99,7 @@ def test_a_groups_offsets_are_set_read_and_deleted(admin: Admin) -> None:
     ]
     assert listed.errors == ()
     assert (described.state, described.members) == ("Empty", ())
-    assert admin.look_at_groups(["g", "absent"]) == {"g": (described, {("grouped", 0): 2})}
+    assert admin.groups_with_offsets(["g", "absent"]) == {"g": (described, {("grouped", 0): 2})}
     assert admin.delete_groups(["g"]) == {"g": None}
     assert admin.group_offsets("g") == {}
 

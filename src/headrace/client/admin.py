@@ -354,7 +354,7 @@ class Admin:
             )
         )
 
-    def look_at_groups(
+    def groups_with_offsets(
         self, names: Iterable[str]
     ) -> dict[str, tuple[GroupDescription, dict[Partition, int]]]:
         """Groups and what they have committed; those that cannot be had at once are left out.

@@ -11,7 +11,7 @@ import typer
 from headrace.cli.completion import group_names, topic_names
 from headrace.cli.connection import Connection, connects
 from headrace.cli.endings import EXIT_FAILED, CommandError, UsageError, sentence_of, tell, tell_each
-from headrace.cli.groups.description import GroupFacts, look_at_group
+from headrace.cli.groups.description import GroupFacts, describe_group
 from headrace.cli.groups.reset import Move, apply_moves, plan_moves
 from headrace.cli.interruption import Interruption
 from headrace.cli.terminal import (
@@ -96,11 +96,11 @@ def describe(
     """Show a group: its state, its members, and for each partition the lag."""
     admin = connection.admin()
     if not watch:
-        _show_group(look_at_group(admin, name), is_json=is_json)
+        _show_group(describe_group(admin, name), is_json=is_json)
         return
     with Interruption() as interruption:
         while not interruption:
-            facts = look_at_group(admin, name)
+            facts = describe_group(admin, name)
             if not is_json and not is_plain():
                 print(_CLEAR_SCREEN, end="")
             _show_group(facts, is_json=is_json)

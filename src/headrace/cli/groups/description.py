@@ -37,7 +37,7 @@ class GroupFacts(NamedTuple):
         return sum(each.lag or 0 for each in self.partitions)
 
 
-def look_at_group(admin: Admin, group: str) -> GroupFacts:
+def describe_group(admin: Admin, group: str) -> GroupFacts:
     """Describe one group, with the end of each partition it reads."""
     described = admin.describe_group(group)
     owners = {each: member for member in described.members for each in member.partitions}

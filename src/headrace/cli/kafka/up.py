@@ -167,14 +167,14 @@ def _find_or_make(
         if value != made[key]:
             option = "set" if key == "settings" else key
             raise ClusterError(
-                f"cluster {layout.name} is there with --{option} {_words(made[key])}, not "
-                f"{_words(value)}: make another with --name, or remove this one with its data "
+                f"cluster {layout.name} is there with --{option} {_text_of(made[key])}, not "
+                f"{_text_of(value)}: make another with --name, or remove this one with its data "
                 f"by 'headrace kafka destroy{option_for(cluster)}'"
             )
     return cluster, False
 
 
-def _words(value: object) -> str:
+def _text_of(value: object) -> str:
     if isinstance(value, Mapping):
         return " ".join(f"{key}={each}" for key, each in value.items()) or "nothing"
     return str(value)

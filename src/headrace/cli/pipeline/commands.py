@@ -78,7 +78,7 @@ def list_(is_json: Json = False, state_dir: StateDir = None) -> None:
     print_table(
         ("pipeline", "origin", "running", "summary"),
         [
-            (each["pipeline"], each["origin"], _words(each["running"]), each["summary"])
+            (each["pipeline"], each["origin"], _text_of(each["running"]), each["summary"])
             for each in rows
         ],
     )
@@ -159,7 +159,7 @@ def _running(state_dir: Path) -> dict[str, list[str]]:
     return found
 
 
-def _words(value: object) -> str:
+def _text_of(value: object) -> str:
     return ", ".join(value) if isinstance(value, list) and value else NONE
 
 

@@ -6,8 +6,8 @@ from typing import Any
 from headrace.cli.connection import Connection
 from headrace.cli.consume.read_range import ReadRange
 from headrace.cli.endings import UsageError
-from headrace.client.errors import BusError
-from headrace.client.librdkafka import Partition, bus_errors, checked, places
+from headrace.client.librdkafka import Partition, checked, places
+from headrace.client.partition_bounds import PartitionBounds
 from headrace.client.positions import Position
 from headrace.pipelines.dead_letters.letter import (
     DeadLetter,
@@ -31,7 +31,7 @@ class DeadLetterTopic:
         self.group = position_group(name) if name else self.topic
         self.connection = connection
         self._partitions = list[Partition]()
-        self._consumer: Any = None
+        self._consumer: Any = None  # for what the group has committed
         self._range: ReadRange | None = None
         self._topic_id = ""
 
@@ -45,11 +45,6 @@ class DeadLetterTopic:
         self._range = ReadRange(self.connection.admin(), self._partitions)
         self._topic_id = self.topic_ids([self.topic]).get(self.topic, "")
         return True
-
-    @property
-    def consumer(self) -> Any:
-        assert self._consumer is not None
-        return self._consumer
 
     def close(self) -> None:
         if self._consumer is not None:
@@ -76,22 +71,20 @@ class DeadLetterTopic:
         is_other_cluster = bool(source.cluster_id) and source.cluster_id != self.cluster_id()
         if topic_id is None or is_other_cluster or source.topic_id not in ("", topic_id):
             return False
-        (place,) = places({(source.topic, source.partition): 0})
-        try:
-            with bus_errors():
-                start, end = self.consumer.get_watermark_offsets(place, self.connection.timeout_s)
-        except BusError:
-            return False
-        return bool(start <= source.offset < end)
+        place = (source.topic, source.partition)
+        bounds = PartitionBounds(self.connection.admin(), [place], is_partial=True)
+        return place in bounds.end and bounds.oldest[place] <= source.offset < bounds.end[place]
 
     def letters(self, start: Position) -> Iterator[DeadLetter]:
-        timeout_s = self.connection.timeout_s
-        return read_letters(self.connection.admin().bus, self.topic, self.bounds(start), timeout_s)
+        return self.letters_between(self.bounds(start))
+
+    def letters_between(self, bounds: Bounds) -> Iterator[DeadLetter]:
+        return read_letters(self.connection.bus, self.topic, bounds, self.connection.timeout_s)
 
     def sent(self) -> dict[int, Sent]:
         wanted = places(dict.fromkeys(self._partitions, 0))
         found = self.connection.admin().ask(
-            lambda: checked(self.consumer.committed(wanted, self.connection.timeout_s))
+            lambda: checked(self._consumer.committed(wanted, self.connection.timeout_s))
         )
         return {
             each.partition: read_sent(each.offset, each.metadata, self._topic_id) for each in found
@@ -107,5 +100,5 @@ class DeadLetterTopic:
         ]
         if offsets:
             self.connection.admin().ask(
-                lambda: checked(self.consumer.commit(offsets=offsets, asynchronous=False))
+                lambda: checked(self._consumer.commit(offsets=offsets, asynchronous=False))
             )

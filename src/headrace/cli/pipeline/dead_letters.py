@@ -16,7 +16,7 @@ from headrace.cli.pipeline.dead_letter_topic import DeadLetterTopic
 from headrace.cli.terminal import NONE, Json, Yes, confirm, print_json, print_table
 from headrace.client.positions import MAX_TIME_MS, OLDEST, Position, parse_position
 from headrace.pipelines.dead_letters.letter import DeadLetter, Source
-from headrace.pipelines.dead_letters.reading import each_once, read_letters
+from headrace.pipelines.dead_letters.reading import each_once
 from headrace.pipelines.dead_letters.resubmission import Plan, Resubmission
 from headrace.pipelines.dead_letters.sent import Sent, TooManyRangesError
 
@@ -73,7 +73,7 @@ def dead_letters(
     Each record is listed once, however often it was written. What was sent again is remembered in
     the consumer group NAME.dead-letters, so that it is not sent twice by accident.
     """
-    box = DeadLetterTopic(connection, name, topic)
+    dlq = DeadLetterTopic(connection, name, topic)
     if (to or all_) and not resubmit:
         raise UsageError(f"{'--to' if to else '--all'} goes with --resubmit")
     if summary and resubmit:
@@ -81,17 +81,31 @@ def dead_letters(
     start = OLDEST if since is None else parse_position(since, int(time.time() * 1000))
     is_wanted = _condition(name if topic else None, reason, offset or ())
     try:
-        with_letters = box.open(is_named=topic is not None)
+        with_letters = dlq.open(is_named=topic is not None)
         if not with_letters:
-            _tell_none(box.topic, is_json=is_json)
+            _tell_none(dlq.topic, is_json=is_json)
         elif resubmit:
-            _resubmit(box, start, is_wanted, limit, to, is_again=all_, is_yes=yes, is_json=is_json)
+            _resubmit(
+                dlq,
+                start,
+                is_wanted,
+                limit,
+                to,
+                is_again=all_,
+                is_yes=yes,
+                is_json=is_json,
+            )
         elif summary:
-            _summarise(filter(is_wanted, each_once(box.letters(start))), is_json=is_json)
+            _summarise(filter(is_wanted, each_once(dlq.letters(start))), is_json=is_json)
         else:
-            _list(box, filter(is_wanted, each_once(box.letters(start))), limit, is_json=is_json)
+            _list(
+                dlq,
+                filter(is_wanted, each_once(dlq.letters(start))),
+                limit,
+                is_json=is_json,
+            )
     finally:
-        box.close()
+        dlq.close()
 
 
 def _condition(
@@ -122,9 +136,13 @@ def _tell_none(topic: str, *, is_json: bool) -> None:
 
 
 def _list(
-    box: DeadLetterTopic, letters: Iterator[DeadLetter], limit: int | None, *, is_json: bool
+    dlq: DeadLetterTopic,
+    letters: Iterator[DeadLetter],
+    limit: int | None,
+    *,
+    is_json: bool,
 ) -> None:
-    sent = box.sent()
+    sent = dlq.sent()
     rows = list[tuple[object, ...]]()
     for number, letter in enumerate(letters):
         if limit is not None and number >= limit:
@@ -160,7 +178,7 @@ def _summarise(letters: Iterator[DeadLetter], *, is_json: bool) -> None:
 
 
 def _resubmit(
-    box: DeadLetterTopic,
+    dlq: DeadLetterTopic,
     start: Position,
     is_wanted: Callable[[DeadLetter], bool],
     limit: int | None,
@@ -172,25 +190,24 @@ def _resubmit(
 ) -> None:
     # All of the topic is looked at: what was sent is known by source, and a source may be in it
     # more than once. What comes in meanwhile is left for the next time.
-    everything, bus = box.bounds(OLDEST), box.connection.admin().bus
-    chosen_from = box.bounds(start)
-    sent = box.sent()
+    everything = dlq.bounds(OLDEST)
+    chosen_from = dlq.bounds(start)
+    sent = dlq.sent()
 
     def is_chosen(letter: DeadLetter) -> bool:
         return letter.letter_offset >= chosen_from[letter.letter_partition][0] and is_wanted(letter)
 
     def read() -> Iterator[DeadLetter]:
-        return read_letters(bus, box.topic, everything, box.connection.timeout_s)
+        return dlq.letters_between(everything)
 
     plan = Plan(read(), sent, is_chosen, is_again=is_again, limit=limit)
-    for target in [to] if to else list(plan.topics):
-        box.connection.partitions([target])  # or says it is not there
+    dlq.connection.partitions([to] if to else plan.topics)  # or says which is not there
     if not to:
-        _tell_of_other_topics(box, plan.sources)
+        _tell_of_other_topics(dlq, plan.sources)
     if plan.chosen:
         where = to or ", ".join(plan.topics)
         confirm(f"Send {_count(len(plan.chosen))} to {where} again?", is_yes=is_yes)
-    resubmission = Resubmission(bus, to)
+    resubmission = Resubmission(dlq.connection.bus, to)
     if plan.chosen:
         for letter in read():
             if (letter.letter_partition, letter.letter_offset) in plan.chosen:
@@ -198,20 +215,20 @@ def _resubmit(
     resubmission.finish()
     ends = {number: end for number, (_, end) in everything.items()}
     try:
-        box.commit(plan.remember(resubmission.delivered, ends))
+        dlq.commit(plan.remember(resubmission.delivered, ends))
     except TooManyRangesError as error:
         raise CommandError(
-            f"{_count(len(resubmission.delivered))} sent, but group {box.group} cannot remember "
+            f"{_count(len(resubmission.delivered))} sent, but group {dlq.group} cannot remember "
             "so many out of turn; send the rest with --resubmit without --reason and --offset"
         ) from error
-    _report(resubmission, box.topic, to, is_json=is_json)
-    _refuse_cut(box, plan.cut)
+    _report(resubmission, dlq.topic, to, is_json=is_json)
+    _refuse_cut(dlq, plan.cut)
 
 
-def _tell_of_other_topics(box: DeadLetterTopic, sources: Iterable[Source]) -> None:
+def _tell_of_other_topics(dlq: DeadLetterTopic, sources: Iterable[Source]) -> None:
     """Say which letters go to another topic than they are from, though it has the same name."""
-    cluster_id = box.cluster_id()
-    ids = box.topic_ids(each.topic for each in sources)
+    cluster_id = dlq.cluster_id()
+    ids = dlq.topic_ids(each.topic for each in sources)
     foreign, older = Counter[str](), Counter[str]()
     for each in sources:
         if each.cluster_id and cluster_id and each.cluster_id != cluster_id:
@@ -224,7 +241,7 @@ def _tell_of_other_topics(box: DeadLetterTopic, sources: Iterable[Source]) -> No
         tell(f"{_count(count)} came from a topic {topic} that was deleted and made again since")
 
 
-def _refuse_cut(box: DeadLetterTopic, sources: "list[Source]") -> None:
+def _refuse_cut(dlq: DeadLetterTopic, sources: "list[Source]") -> None:
     """Raise CommandError for letters that lack a part of their record, naming where that is."""
     if not sources:
         return
@@ -233,7 +250,7 @@ def _refuse_cut(box: DeadLetterTopic, sources: "list[Source]") -> None:
         f"{_count(len(sources))} not sent: cut when written, so not what the record was, such as "
         f"{_place(first)}"
     )
-    if box.has_record(first):
+    if dlq.has_record(first):
         sentence += (
             f"; the record itself is still there: headrace consume {first.topic} --partition "
             f"{first.partition} --from {first.offset} --count 1"

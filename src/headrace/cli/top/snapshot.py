@@ -28,5 +28,5 @@ def _groups(admin: Admin) -> dict[str, GroupSnapshot]:
         return {}
     return {
         name: GroupSnapshot(group.state, len(group.members), committed)
-        for name, (group, committed) in admin.look_at_groups(names).items()
+        for name, (group, committed) in admin.groups_with_offsets(names).items()
     }

@@ -23,7 +23,7 @@ from headrace.cli.terminal import (
 )
 from headrace.cli.topics.description import (
     TopicFacts,
-    look_at_topics,
+    describe_topics,
 )
 from headrace.client.admin import BROKERS_DEFAULT, Config
 
@@ -100,7 +100,7 @@ def list_(
     Messages are counted as the distance between the first and the last offset: compaction and
     the markers of transactions make it an estimate.
     """
-    topics = look_at_topics(connection.admin(), has_internal=internal)
+    topics = describe_topics(connection.admin(), has_internal=internal)
     if is_json:
         for topic in topics:
             print_json(_listed(topic))
@@ -126,7 +126,7 @@ def list_(
 def describe(names: Names, is_json: Json = False, *, connection: Connection) -> None:
     """Show topics: leader, replicas and offsets of each partition, and the configs set on them."""
     admin = connection.admin()
-    topics = {topic.name: topic for topic in look_at_topics(admin, names=names, has_internal=True)}
+    topics = {topic.name: topic for topic in describe_topics(admin, names=names, has_internal=True)}
     for number, (name, topic) in enumerate(topics.items()):
         configs = [config for config in admin.configs("topic", name) if config.is_set_on("topic")]
         if is_json:

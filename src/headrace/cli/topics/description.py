@@ -45,7 +45,7 @@ class TopicFacts(NamedTuple):
         return sum(sizes) if len(sizes) == len(self.partitions) else None
 
 
-def look_at_topics(
+def describe_topics(
     admin: Admin,
     *,
     names: Sequence[str] | None = None,
