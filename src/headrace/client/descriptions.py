@@ -1,8 +1,7 @@
 """What a bus says of itself, as plain values: brokers, topics, groups."""
 
 from collections.abc import Callable, Mapping
-from dataclasses import dataclass
-from typing import Any
+from typing import Any, NamedTuple
 
 from headrace.client.errors import BusError
 from headrace.client.librdkafka import Partition
@@ -20,8 +19,7 @@ _STATES = {
 }
 
 
-@dataclass(frozen=True, slots=True)
-class BrokerDescription:
+class BrokerDescription(NamedTuple):
     """A broker and where clients find it. Only a description of the cluster names its rack."""
 
     id: int
@@ -30,8 +28,7 @@ class BrokerDescription:
     rack: str | None = None
 
 
-@dataclass(frozen=True, slots=True)
-class PartitionDescription:
+class PartitionDescription(NamedTuple):
     """One partition; `leader` is None while nobody leads it."""
 
     number: int
@@ -44,8 +41,7 @@ class PartitionDescription:
         return len(self.isr) < len(self.replicas)
 
 
-@dataclass(frozen=True, slots=True)
-class TopicDescription:
+class TopicDescription(NamedTuple):
     """One topic and its partitions by number; an id is empty where none is given."""
 
     name: str
@@ -53,8 +49,7 @@ class TopicDescription:
     topic_id: str = ""
 
 
-@dataclass(frozen=True, slots=True)
-class Metadata:
+class Metadata(NamedTuple):
     """The brokers that are alive, and all topics."""
 
     cluster_id: str
@@ -71,8 +66,7 @@ class Metadata:
         ]
 
 
-@dataclass(frozen=True, slots=True)
-class ClusterDescription:
+class ClusterDescription(NamedTuple):
     """The cluster's brokers in the order of their ids; `controller_id` may be unknown."""
 
     cluster_id: str
@@ -80,8 +74,7 @@ class ClusterDescription:
     brokers: tuple[BrokerDescription, ...]
 
 
-@dataclass(frozen=True, slots=True)
-class ListedGroup:
+class ListedGroup(NamedTuple):
     """One group of a list: its state by Kafka's name, and whether it is classic or consumer."""
 
     name: str
@@ -89,16 +82,14 @@ class ListedGroup:
     protocol: str
 
 
-@dataclass(frozen=True, slots=True)
-class GroupList:
+class GroupList(NamedTuple):
     """The groups by name; where a broker did not answer there is an error, and its are missing."""
 
     groups: tuple[ListedGroup, ...]
     errors: tuple[BusError, ...]
 
 
-@dataclass(frozen=True, slots=True)
-class MemberDescription:
+class MemberDescription(NamedTuple):
     """One member of a group; `host` is an address without Java's leading slash."""
 
     member_id: str
@@ -108,8 +99,7 @@ class MemberDescription:
     partitions: tuple[Partition, ...]
 
 
-@dataclass(frozen=True, slots=True)
-class GroupDescription:
+class GroupDescription(NamedTuple):
     """One group; one that does not exist is in state Dead, as Kafka has it."""
 
     name: str

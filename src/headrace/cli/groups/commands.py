@@ -2,7 +2,6 @@
 
 import sys
 import time
-from dataclasses import asdict
 from datetime import UTC, datetime
 from typing import Annotated
 
@@ -183,7 +182,7 @@ def _described(facts: GroupFacts) -> dict[str, object]:
 
 def _member(member: MemberDescription) -> dict[str, object]:
     partitions = [f"{topic}-{number}" for topic, number in member.partitions]
-    return {**asdict(member), "partitions": partitions}
+    return {**member._asdict(), "partitions": partitions}
 
 
 def _show_group(facts: GroupFacts, *, is_json: bool) -> None:

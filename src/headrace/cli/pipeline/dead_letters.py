@@ -6,7 +6,7 @@ import time
 from collections import Counter
 from collections.abc import Callable, Iterable, Iterator
 from datetime import UTC, datetime
-from typing import Annotated
+from typing import TYPE_CHECKING, Annotated
 
 import typer
 
@@ -17,8 +17,10 @@ from headrace.cli.terminal import NONE, Json, Yes, confirm, print_json, print_ta
 from headrace.client.positions import MAX_TIME_MS, OLDEST, Position, parse_position
 from headrace.pipelines.dead_letters.letter import DeadLetter, Source
 from headrace.pipelines.dead_letters.reading import each_once
-from headrace.pipelines.dead_letters.resubmission import Plan, Resubmission
 from headrace.pipelines.dead_letters.sent import Sent, TooManyRangesError
+
+if TYPE_CHECKING:
+    from headrace.pipelines.dead_letters.resubmission import Resubmission
 
 EPILOG = "Example: headrace pipeline dead-letters table --summary"
 
@@ -188,6 +190,8 @@ def _resubmit(
     is_yes: bool,
     is_json: bool,
 ) -> None:
+    from headrace.pipelines.dead_letters.resubmission import Plan, Resubmission
+
     # All of the topic is looked at: what was sent is known by source, and a source may be in it
     # more than once. What comes in meanwhile is left for the next time.
     everything = dlq.bounds(OLDEST)
@@ -264,7 +268,7 @@ def _place(source: Source) -> str:
     return f"{source.topic}:{source.partition}:{source.offset}"
 
 
-def _report(resubmission: Resubmission, topic: str, to: str | None, *, is_json: bool) -> None:
+def _report(resubmission: "Resubmission", topic: str, to: str | None, *, is_json: bool) -> None:
     delivered = Counter(to or source.topic for source in resubmission.delivered)
     if is_json:
         failed = resubmission.failures.total()
