@@ -12,7 +12,8 @@ from headrace.cli.completion import topic_names
 from headrace.cli.connection import Connection, connects
 from headrace.cli.endings import UsageError
 from headrace.cli.terminal import NONE, Json, help_style, print_json, print_table
-from headrace.client.admin import Admin, Config
+from headrace.client.admin import Admin
+from headrace.client.descriptions import Config
 
 app = typer.Typer(
     help="Show, set and unset configs of topics, brokers and groups.",

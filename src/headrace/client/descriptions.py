@@ -1,6 +1,7 @@
-"""What a bus says of itself, as plain values: brokers, topics, groups."""
+"""What a bus says of itself, as plain values: brokers, topics, configs, groups."""
 
 from collections.abc import Callable, Mapping
+from dataclasses import dataclass
 from typing import Any, NamedTuple
 
 from headrace.client.errors import BusError
@@ -17,6 +18,29 @@ _STATES = {
     "DEAD": DEAD,
     "EMPTY": "Empty",
 }
+
+
+# Kafka's names of the places a value comes from that somebody chose, by what has the config.
+_CHOSEN = {
+    "topic": {"DYNAMIC_TOPIC_CONFIG"},
+    "group": {"GROUP_CONFIG"},
+    "broker": {"DYNAMIC_BROKER_CONFIG", "DYNAMIC_DEFAULT_BROKER_CONFIG", "STATIC_BROKER_CONFIG"},
+}
+
+
+@dataclass(frozen=True, slots=True, order=True)
+class Config:
+    """One config as the broker reports it; a sensitive one has no value."""
+
+    name: str
+    value: str | None
+    source: str
+    is_read_only: bool
+    is_sensitive: bool
+
+    def is_set_on(self, kind: str) -> bool:
+        """Whether somebody gave it this value, here rather than further up."""
+        return self.source in _CHOSEN[kind]
 
 
 class BrokerDescription(NamedTuple):
@@ -47,6 +71,11 @@ class TopicDescription(NamedTuple):
     name: str
     partitions: Mapping[int, PartitionDescription]
     topic_id: str = ""
+
+    @property
+    def replication_factor(self) -> int:
+        """The copies of the partition that has the fewest."""
+        return min((len(each.replicas) for each in self.partitions.values()), default=0)
 
 
 class Metadata(NamedTuple):

@@ -6,8 +6,10 @@ BusError.
 """
 
 import contextlib
+import threading
 from collections.abc import Callable, Iterator, Mapping
-from typing import Any
+from concurrent.futures import Future
+from typing import Any, TypeVar
 
 from headrace.client.bus import Bus
 from headrace.client.error_table import is_passing
@@ -15,20 +17,31 @@ from headrace.client.errors import BusError
 from headrace.client.making import make_client
 
 Partition = tuple[str, int]  # topic and partition
+_Answer = TypeVar("_Answer")
 
 
-def make_consumer(bus: Bus, config: Mapping[str, object]) -> Any:
-    """A confluent_kafka.Consumer; PropertyError names a property it does not take."""
+def make_consumer(
+    bus: Bus, config: Mapping[str, object], fixed: Mapping[str, object] | None = None
+) -> Any:
+    """A confluent_kafka.Consumer; PropertyError names a property it does not take.
+
+    The user's properties win over `config`, and `fixed` wins over them.
+    """
     from confluent_kafka import Consumer
 
-    return make_client(bus, Consumer, config)
+    return make_client(bus, Consumer, config, fixed)
 
 
-def make_producer(bus: Bus, config: Mapping[str, object]) -> Any:
-    """A confluent_kafka.Producer; PropertyError names a property it does not take."""
+def make_producer(
+    bus: Bus, config: Mapping[str, object], fixed: Mapping[str, object] | None = None
+) -> Any:
+    """A confluent_kafka.Producer; PropertyError names a property it does not take.
+
+    The user's properties win over `config`, and `fixed` wins over them.
+    """
     from confluent_kafka import Producer
 
-    return make_client(bus, Producer, config)
+    return make_client(bus, Producer, config, fixed)
 
 
 def places(offsets: Mapping[Any, int], note: str = "") -> list[Any]:
@@ -73,3 +86,22 @@ def error_type() -> type[Exception]:
 def error_of(reason: Any) -> BusError:
     """The BusError for a confluent_kafka.KafkaError."""
     return BusError(reason, is_passing=is_passing(reason))
+
+
+def in_thread(call: Callable[[], _Answer]) -> Future[_Answer]:
+    """Make a call of librdkafka's that blocks: who waits for the future can be interrupted.
+
+    Whoever waits no longer leaves the thread to itself; it ends with the call, or the process.
+    """
+    future = Future[_Answer]()
+
+    def run() -> None:
+        try:
+            answer = call()
+        except BaseException as error:
+            future.set_exception(error)
+        else:
+            future.set_result(answer)
+
+    threading.Thread(target=run, name="headrace-question", daemon=True).start()
+    return future

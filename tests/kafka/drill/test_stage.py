@@ -93,7 +93,6 @@ class PlayedStage(Stage):
             Plan(calm_s=0, hold_s=0),
             Timeouts(9.0, 2.0, 1.0, 1.0),
             topic=TOPIC,
-            publisher_config={},
             timeline=timeline,
             observer=Observer({node.id: ("", 0) for node in cluster.brokers}, timeline),
             load=cast("Load", PlayedLoad()),

@@ -12,13 +12,18 @@ from headrace.cli.endings import CommandError, UsageError, tell
 from headrace.cli.interruption import Interruption
 from headrace.cli.mirror.view import MirrorView
 from headrace.cli.terminal import NONE, Json, human_bytes, print_facts, print_json, print_table
-from headrace.client.admin import DEFAULT_TIMEOUT_S
+from headrace.client.admin import DEFAULT_TIMEOUT_S, Admin
 from headrace.client.errors import UnreachableError
-from headrace.client.librdkafka import bus_errors
-from headrace.mirror.end import End
+from headrace.mirror.endpoint import Endpoint
+from headrace.mirror.interface import (
+    DEFAULT_COMPRESSION,
+    DEFAULT_INTERVAL_S,
+    DEFAULT_NAME,
+    Options,
+    Outlook,
+    Summary,
+)
 from headrace.mirror.mirror import Mirror
-from headrace.mirror.options import DEFAULT_COMPRESSION, DEFAULT_INTERVAL_S, DEFAULT_NAME, Options
-from headrace.mirror.summary import Outlook, Summary
 from headrace.pipelines.running.settings import default_state_dir
 
 EPILOG = "Example: headrace mirror --from 127.0.0.1:9092 --to 127.0.0.1:19092 --topics 'orders.*'"
@@ -134,6 +139,11 @@ def mirror(
     Partition, order, key, value, headers and timestamp stay as they are. It can be ended in any
     way, kill -9 included, and be started again: nothing is lost and nothing comes twice.
     """
+    # A signal ends it at once as long as there is nothing to end well.
+    admins = {
+        "--from": _connect("--from", source, from_config, from_properties, timeout, verbose),
+        "--to": _connect("--to", target, to_config, to_properties, timeout, verbose),
+    }
     with Interruption() as interruption, MirrorView() as view:
         options = Options(
             default_state_dir(),
@@ -149,34 +159,22 @@ def mirror(
             name=name,
         )
 
-        def end(
-            option: str,
-            bootstrap: str | None,
-            config: Path | None,
-            properties: Iterable[str] | None,
-        ) -> End:
-            connection = _connect(option, bootstrap, config, properties, timeout, verbose)
-            return End(
-                f"{option} {connection.bootstrap}",
-                connection.config(),
+        ends = [
+            Endpoint(
+                f"{option} {admin.bus.bootstrap}",
+                admin.bus,
                 timeout_s=timeout,
                 listener=view,
                 is_stopped=lambda: bool(interruption),
+                config=admin.config,
             )
-
-        work = Mirror(
-            end("--from", source, from_config, from_properties),
-            end("--to", target, to_config, to_properties),
-            options,
-            view,
-        )
+            for option, admin in admins.items()
+        ]
+        work = Mirror(ends[0], ends[1], options, view)
         if dry_run:
-            with bus_errors():
-                outlooks = work.look()
-            _print_outlook(outlooks, is_json=is_json)
+            _print_outlook(work.look(), is_json=is_json)
             return
-        with bus_errors():
-            summary = work.run()
+        summary = work.run()
         view.__exit__(None, None, None)
         _print_summary(summary, is_json=is_json)
         if not summary.is_complete:
@@ -191,7 +189,7 @@ def _connect(
     properties: Iterable[str] | None,
     timeout_s: float,
     is_verbose: bool,
-) -> Connection:
+) -> Admin:
     connection = Connection(
         bootstrap,
         option=option,
@@ -206,8 +204,7 @@ def _connect(
         connection.reach()
     except UnreachableError as error:
         raise CommandError(f"{error}; start it, or name another with {option}") from error
-    connection.admin()  # complains about a property that cannot be
-    return connection
+    return connection.admin()  # complains about a property that cannot be
 
 
 def _pattern(option: str, text: str) -> re.Pattern[str]:

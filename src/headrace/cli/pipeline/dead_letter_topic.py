@@ -11,7 +11,7 @@ from headrace.client.partition_bounds import PartitionBounds
 from headrace.client.positions import Position
 from headrace.pipelines.dead_letters.letter import (
     DeadLetter,
-    Source,
+    LetterSource,
     default_topic,
     position_group,
 )
@@ -65,7 +65,7 @@ class DeadLetterTopic:
         ends = self._range.ends(None, is_following=False).offsets
         return {each[1]: (starts[each], ends[each]) for each in self._partitions}
 
-    def has_record(self, source: Source) -> bool:
+    def has_record(self, source: LetterSource) -> bool:
         """Whether the record a letter is of can still be read where it was."""
         topic_id = self.topic_ids([source.topic]).get(source.topic)
         is_other_cluster = bool(source.cluster_id) and source.cluster_id != self.cluster_id()

@@ -15,7 +15,7 @@ from headrace.cli.endings import CommandError, UsageError, tell
 from headrace.cli.pipeline.dead_letter_topic import DeadLetterTopic
 from headrace.cli.terminal import NONE, Json, Yes, confirm, print_json, print_table
 from headrace.client.positions import MAX_TIME_MS, OLDEST, Position, parse_position
-from headrace.pipelines.dead_letters.letter import DeadLetter, Source
+from headrace.pipelines.dead_letters.letter import DeadLetter, LetterSource
 from headrace.pipelines.dead_letters.reading import each_once
 from headrace.pipelines.dead_letters.sent import Sent, TooManyRangesError
 
@@ -190,7 +190,7 @@ def _resubmit(
     is_yes: bool,
     is_json: bool,
 ) -> None:
-    from headrace.pipelines.dead_letters.resubmission import Plan, Resubmission
+    from headrace.pipelines.dead_letters.resubmission import Resubmission, ResubmissionPlan
 
     # All of the topic is looked at: what was sent is known by source, and a source may be in it
     # more than once. What comes in meanwhile is left for the next time.
@@ -204,7 +204,7 @@ def _resubmit(
     def read() -> Iterator[DeadLetter]:
         return dlq.letters_between(everything)
 
-    plan = Plan(read(), sent, is_chosen, is_again=is_again, limit=limit)
+    plan = ResubmissionPlan(read(), sent, is_chosen, is_again=is_again, limit=limit)
     dlq.connection.partitions([to] if to else plan.topics)  # or says which is not there
     if not to:
         _tell_of_other_topics(dlq, plan.sources)
@@ -229,7 +229,7 @@ def _resubmit(
     _refuse_cut(dlq, plan.cut)
 
 
-def _tell_of_other_topics(dlq: DeadLetterTopic, sources: Iterable[Source]) -> None:
+def _tell_of_other_topics(dlq: DeadLetterTopic, sources: Iterable[LetterSource]) -> None:
     """Say which letters go to another topic than they are from, though it has the same name."""
     cluster_id = dlq.cluster_id()
     ids = dlq.topic_ids(each.topic for each in sources)
@@ -245,7 +245,7 @@ def _tell_of_other_topics(dlq: DeadLetterTopic, sources: Iterable[Source]) -> No
         tell(f"{_count(count)} came from a topic {topic} that was deleted and made again since")
 
 
-def _refuse_cut(dlq: DeadLetterTopic, sources: "list[Source]") -> None:
+def _refuse_cut(dlq: DeadLetterTopic, sources: "list[LetterSource]") -> None:
     """Raise CommandError for letters that lack a part of their record, naming where that is."""
     if not sources:
         return
@@ -264,7 +264,7 @@ def _refuse_cut(dlq: DeadLetterTopic, sources: "list[Source]") -> None:
     raise CommandError(sentence)
 
 
-def _place(source: Source) -> str:
+def _place(source: LetterSource) -> str:
     return f"{source.topic}:{source.partition}:{source.offset}"
 
 

@@ -25,7 +25,8 @@ from headrace.cli.topics.description import (
     TopicFacts,
     describe_topics,
 )
-from headrace.client.admin import BROKERS_DEFAULT, Config
+from headrace.client.admin import BROKERS_DEFAULT
+from headrace.client.descriptions import Config
 
 app = typer.Typer(
     help="Create, list, describe, alter and delete topics.",
