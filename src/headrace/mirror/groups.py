@@ -170,10 +170,10 @@ def _as_group(end: Endpoint, group: str, do: Callable[[Any], _Answer]) -> _Answe
     """
 
     def attempt() -> _Answer:
-        consumer = end.consumer({"group.id": group})
+        # What it complains of is heard from its answers: listeners belong to the mirror's thread.
+        consumer = end.consumer({"group.id": group, "error_cb": bool})
         try:
-            with end.errors():
-                return do(consumer)
+            return do(consumer)
         finally:
             consumer.close()
 
