@@ -105,6 +105,7 @@ format: $(VENV)/.installed ## Let ruff put the code into shape
 .PHONY: docs
 docs: $(VENV)/.installed ## Write the pages in docs/ that are made from the code
 	$(BIN)/python -m tools.settings_page > docs/settings.md
+	$(BIN)/python -m tools.api_page > docs/api.md
 	$(BIN)/python -m tools.compatibility_page docs/compatibility-results.json > docs/compatibility.md
 
 .PHONY: compatibility

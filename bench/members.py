@@ -29,7 +29,7 @@ from kio.static.protocol import Entity
 
 from bench.errors import BenchError
 from bench.requests import write_requests
-from headrace.kafka.wire import encode_request
+from headrace.client.wire import encode_request
 
 R = TypeVar("R", bound=Entity)
 

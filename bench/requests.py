@@ -21,7 +21,7 @@ from kio.schema.produce.v10.request import (
 from kio.schema.types import TopicName
 from kio.static.primitive import Records, i16, i32, i32Timedelta, i64
 
-from headrace.kafka.wire import encode_request
+from headrace.client.wire import encode_request
 from headrace.records.builder import build_batch, numbered
 
 _MAGIC = b"HRQ1"

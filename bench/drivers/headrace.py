@@ -11,9 +11,9 @@ from pathlib import Path
 from bench.baseline import environment_of
 from bench.driver import MeasuredBroker
 from bench.errors import BenchError
+from headrace.client.cluster_questions import is_serving
 from headrace.java.jars import cache_directory
 from headrace.kafka import process
-from headrace.kafka.probe import answers_metadata
 from headrace.patience import Patience
 
 _HOST = "127.0.0.1"
@@ -81,7 +81,7 @@ def _environment(source: Path | None) -> dict[str, str]:
 
 def _await_ready(running: subprocess.Popen[bytes], port: int, log_file: Path) -> None:
     patience = Patience(_READY_TIMEOUT_S, first_pause_s=_POLL_S, longest_pause_s=_POLL_S)
-    is_over = patience.until(lambda: answers_metadata(_HOST, port) or running.poll() is not None)
+    is_over = patience.until(lambda: is_serving((_HOST, port)) or running.poll() is not None)
     code = running.poll()
     if code is not None or not is_over:
         what = "was not ready in time" if code is None else f"exited with code {code}"

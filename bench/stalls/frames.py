@@ -10,7 +10,7 @@ from typing import Any, NamedTuple
 
 from kio.index import load_request_schema
 
-from headrace.kafka.wire import encode_request
+from headrace.client.wire import encode_request
 from headrace.protocol.primitives import write_uvarint
 
 PRODUCE, FETCH, LIST_OFFSETS, METADATA = 0, 1, 2, 3

@@ -6,12 +6,12 @@ from bench.drivers.headrace import HeadraceDriver
 from bench.errors import BenchError
 from bench.requests import write_fetch_requests, write_produce_requests
 from bench.topics import admin_of, create_topic, delete_topic
-from headrace.kafka.probe import answers_metadata
+from headrace.client.cluster_questions import is_serving
 
 
 def test_headrace_runs_while_it_is_measured_and_not_longer(tmp_path):
     with HeadraceDriver().running(tmp_path / "broker", is_durable=False) as broker:
-        assert answers_metadata("127.0.0.1", broker.port)
+        assert is_serving(("127.0.0.1", broker.port))
         assert broker.cpu_seconds() > 0
         assert broker.rss_bytes() > 1_000_000
         process = psutil.Process(broker.pid)

@@ -30,7 +30,7 @@ def test_every_error_has_a_kafka_code(kind: type[HeadraceError]) -> None:
 
 
 def test_a_new_subclass_takes_the_code_of_its_parent() -> None:
-    class Special(OffsetOutOfRangeError):
+    class SpecialError(OffsetOutOfRangeError):
         pass
 
-    assert code_for(Special(1, 2, 3)) is ErrorCode.offset_out_of_range
+    assert code_for(SpecialError(1, 2, 3)) is ErrorCode.offset_out_of_range

@@ -1,11 +1,7 @@
-import socket
-import threading
-
 import pytest
 from tests.cli.conftest import Run
 
 from headrace.cli.cluster import release_of
-from headrace.cli.wire_questions import ask_api_versions, ask_log_sizes
 
 
 def test_the_cluster_is_shown_with_its_broker(run: Run, bootstrap: str, topic: str) -> None:
@@ -44,28 +40,3 @@ def test_the_release_is_known_by_its_api_versions(
     ranges: dict[int, tuple[int, int]], release: str
 ) -> None:
     assert release_of(ranges) == release
-
-
-@pytest.mark.parametrize(
-    "answer",
-    [b"", b"HTTP/1.1 400 Bad Request\r\n\r\n", b"\0\0\0\x06\0\0\0\1\0", b"\0\0\0\4\0\0\0\1"],
-)
-def test_whoever_is_no_broker_answers_nothing(answer: bytes) -> None:
-    with socket.create_server(("127.0.0.1", 0)) as server:
-
-        def serve() -> None:
-            for _ in range(2):
-                peer, _address = server.accept()
-                with peer:
-                    peer.recv(1024)
-                    peer.sendall(answer)
-
-        thread = threading.Thread(target=serve)
-        thread.start()
-        assert ask_api_versions(server.getsockname(), 5) is None
-        assert ask_log_sizes(server.getsockname(), 5) is None
-        thread.join()
-
-
-def test_nobody_answers_nothing() -> None:
-    assert ask_api_versions(("127.0.0.1", 1), 1) is None

@@ -10,7 +10,7 @@ from kio.static.primitive import i32
 from tests.contracts.bus import Bus, numbered, poll, values
 
 from headrace.client.addresses import parse_addresses
-from headrace.kafka.wire import ask
+from headrace.client.wire import WireConnection
 
 COUNT = 100
 CODECS = ["none", "gzip", "snappy", "lz4", "zstd"]
@@ -57,7 +57,8 @@ def test_a_reader_may_start_inside_a_compressed_batch(bus: Bus, topic: str) -> N
 def bytes_on_disk(bus: Bus, topic: str) -> int:
     """The size of one copy of a topic; every broker of a cluster has one."""
     wish = DescribableLogDirTopic(topic=TopicName(topic), partitions=(i32(0),))
-    answer = ask(parse_addresses(bus.bootstrap)[0], DescribeLogDirsRequest(topics=(wish,)))
+    with WireConnection(parse_addresses(bus.bootstrap)[0]) as connection:
+        answer = connection.ask(DescribeLogDirsRequest(topics=(wish,)))
     return sum(
         each.partition_size
         for directory in answer.results

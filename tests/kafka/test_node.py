@@ -1,9 +1,9 @@
 import pytest
 
+from headrace.client.cluster_questions import is_serving
 from headrace.kafka.errors import NodeError
 from headrace.kafka.jvm import archive_path
 from headrace.kafka.node import KafkaNode
-from headrace.kafka.probe import answers_metadata
 from headrace.kafka.tools import (
     CONSOLE_CONSUMER,
     CONSOLE_PRODUCER,
@@ -19,10 +19,10 @@ def test_a_started_node_answers_and_a_stopped_one_does_not(tmp_path):
         assert node.process is not None
         process = node.process
         assert node.ready_seconds > 0
-        assert answers_metadata("127.0.0.1", node.port)
+        assert is_serving(("127.0.0.1", node.port))
 
     assert process.returncode == 143
-    assert not answers_metadata("127.0.0.1", node.port)
+    assert not is_serving(("127.0.0.1", node.port))
     assert archive_path().exists()
 
 
@@ -34,7 +34,7 @@ def test_a_second_node_on_a_live_directory_is_refused_before_java_starts(kafka_n
         intruder.start()
 
     assert intruder.process is None
-    assert answers_metadata("127.0.0.1", kafka_node.port)
+    assert is_serving(("127.0.0.1", kafka_node.port))
 
 
 @pytest.mark.java

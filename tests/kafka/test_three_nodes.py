@@ -5,11 +5,10 @@ from collections.abc import Iterator
 
 import pytest
 
+from headrace.client.cluster_questions import Replica, quorum
 from headrace.kafka.cluster import Cluster, running_cluster
 from headrace.kafka.cluster_node import Node
 from headrace.kafka.errors import NodeError
-from headrace.kafka.quorum import active_controller, quorum
-from headrace.kafka.replicas import Replica, replicas
 
 pytestmark = [pytest.mark.java, pytest.mark.slow, pytest.mark.timeout(1800)]
 
@@ -62,14 +61,14 @@ def _count(cluster: Cluster, topic: str) -> int:
 
 def _await(cluster: Cluster, is_so) -> list[Replica]:  # type: ignore[no-untyped-def]
     deadline = time.monotonic() + PATIENCE_S
-    while not is_so(found := replicas(cluster.bootstrap, 60)):
+    while not is_so(found := cluster.replicas(60)):
         assert time.monotonic() < deadline, found
         time.sleep(0.2)
     return found
 
 
 def test_topics_are_spread_over_all_three_and_nobody_lags(cluster: Cluster) -> None:
-    found = [each for each in replicas(cluster.bootstrap) if each.topic == "orders"]
+    found = [each for each in cluster.replicas() if each.topic == "orders"]
 
     assert {each.leader for each in found} == {1, 2, 3}
     for each in found:
@@ -103,13 +102,13 @@ def test_a_killed_node_falls_out_of_sync_and_catches_up_after_its_start(cluster:
 
 
 def test_another_controller_takes_over_from_one_that_is_killed(cluster: Cluster) -> None:
-    first = active_controller(cluster.bootstrap, PATIENCE_S)
+    first = cluster.active_controller(PATIENCE_S)
     cluster.node(first).kill()
 
-    second = active_controller(cluster.bootstrap, PATIENCE_S)
+    second = cluster.active_controller(PATIENCE_S)
 
     assert second != first
-    assert {*quorum(cluster.bootstrap, PATIENCE_S).lag_by_voter} == {1, 2, 3}
+    assert {*quorum(cluster.bus, PATIENCE_S).lag_by_voter} == {1, 2, 3}
 
 
 def test_a_paused_node_stands_still_and_goes_on_as_the_same_process(cluster: Cluster) -> None:

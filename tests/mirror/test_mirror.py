@@ -10,9 +10,8 @@ from confluent_kafka import Consumer
 from tests.mirror.conftest import Bus, Mirroring
 
 from headrace.mirror.errors import MirrorError, MirrorRefusedError
-from headrace.mirror.listener import FOLLOWING, Progress
+from headrace.mirror.interface import FOLLOWING, MirrorProgress
 from headrace.mirror.lock import locked
-from headrace.mirror.questions import cluster_id
 from headrace.mirror.state import STATE_TOPIC
 from headrace.testing import RunningBroker, running_broker
 
@@ -268,7 +267,7 @@ def test_another_writer_during_a_run_is_noticed(mirroring: Mirroring, topic: str
     mirroring.source.numbers(topic, 5000)
     others = list[int]()
 
-    def interfere(progress: Progress) -> None:
+    def interfere(progress: MirrorProgress) -> None:
         if progress.messages and not others:
             others.append(1)
             mirroring.target.numbers(topic, 1)
@@ -290,7 +289,7 @@ def test_a_topic_belongs_to_the_mirror_of_its_name(mirroring: Mirroring, topic: 
 def test_two_mirrors_of_a_name_do_not_run_at_once(mirroring: Mirroring, topic: str) -> None:
     mirroring.source.create(topic)
     work = mirroring.make(topics=topic)
-    ids = [cluster_id(end) for end in (work._source, work._target)]
+    ids = [end.cluster_id() for end in (work._source, work._target)]
 
     with (
         locked(mirroring.state_dir, ids[0], ids[1], "mirror"),
@@ -317,7 +316,7 @@ def test_a_mirror_that_is_stopped_goes_on_later(mirroring: Mirroring, topic: str
     mirroring.source.create(topic)
     mirroring.source.numbers(topic, 20_000)
 
-    def stop(progress: Progress) -> None:
+    def stop(progress: MirrorProgress) -> None:
         mirroring.is_stopped = progress.messages > 100
 
     mirroring.told.on_progress = stop
@@ -338,7 +337,7 @@ def test_a_target_that_restarts_makes_no_difference(
     mirroring.source.numbers(topic, 20_000, partitions=2)
     restarts = list[int]()
 
-    def restart(progress: Progress) -> None:
+    def restart(progress: MirrorProgress) -> None:
         if not restarts and progress.messages > 2000:
             restarts.append(progress.messages)
             target_broker.restart()

@@ -12,6 +12,7 @@ import psutil
 import pytest
 
 import headrace
+from headrace.process_lookup import process_of
 from headrace.testing import janitor
 from tools.databases import DatabaseServerError, find_mariadb, find_postgresql
 
@@ -192,7 +193,7 @@ def test_a_process_that_does_not_heed_its_signal_is_killed(
     with subprocess.Popen([sys.executable, "-c", code], stdout=subprocess.PIPE) as deaf:
         assert deaf.stdout is not None
         deaf.stdout.readline()
-        started = janitor._started(deaf.pid)
+        started = process_of(deaf.pid).start
 
         janitor._end([janitor.Entry("process", str(deaf.pid), started, signal.SIGTERM)])
 

@@ -18,10 +18,10 @@ def main() -> None:
 
 
 def _run(arguments: list[str]) -> None:
+    # Where hypothesis is installed kio imports it, which takes longer than all the rest
+    # of the start. None makes that import fail, as it does where it is not installed.
+    sys.modules.setdefault("hypothesis", None)  # type: ignore[arg-type]
     if arguments[:1] == ["serve"] and not {"-h", "--help"} & set(arguments):
-        # Where hypothesis is installed kio imports it, which takes longer than all the rest
-        # of the start. None makes that import fail, as it does where it is not installed.
-        sys.modules.setdefault("hypothesis", None)  # type: ignore[arg-type]
         from headrace.cli.serve.command import run
         from headrace.cli.serve.options import parse_arguments
 

@@ -4,7 +4,6 @@ from typing import Any, NamedTuple
 
 from headrace.cli.connection import Connection, connects
 from headrace.cli.terminal import NONE, Json, print_facts, print_json, print_table
-from headrace.cli.wire_questions import ApiRanges, ask_api_versions
 from headrace.client.admin import Admin
 
 EPILOG = "Example: headrace cluster"
@@ -30,6 +29,8 @@ _ABILITIES = {
     "share groups": 78,  # ShareFetch
 }
 
+ApiRanges = dict[int, tuple[int, int]]  # oldest and newest version by API key
+
 
 class Health(NamedTuple):
     """Partitions that lack copies, and those that nobody leads."""
@@ -45,7 +46,7 @@ def cluster(is_json: Json = False, *, connection: Connection) -> None:
     admin = connection.admin()
     metadata = admin.metadata()
     described = admin.describe_cluster()
-    ranges = _ask_ranges(connection, metadata)
+    ranges = admin.api_versions(metadata)
     health = _health(metadata)
     controller = described.controller.id if described.controller else None
     software = _software(admin, metadata, ranges)
@@ -92,15 +93,6 @@ def release_of(ranges: ApiRanges) -> str:
         if ranges.get(key, (0, -1))[1] >= version:
             return f"{release} or later"
     return "before 2.3"
-
-
-def _ask_ranges(connection: Connection, metadata: Any) -> ApiRanges | None:
-    if not connection.is_plaintext:
-        return None
-    for broker in metadata.brokers.values():
-        if ranges := ask_api_versions((broker.host, broker.port), connection.timeout_s):
-            return ranges
-    return None
 
 
 def _software(admin: Admin, metadata: Any, ranges: ApiRanges | None) -> str:

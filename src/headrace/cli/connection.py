@@ -65,11 +65,6 @@ class Connection:
         except PropertyError as error:
             raise UsageError(str(error)) from error
 
-    @property
-    def is_plaintext(self) -> bool:
-        """Whether a bare socket can talk to the broker: no TLS, no SASL."""
-        return self._bus.is_plaintext
-
     def config(self, more: Mapping[str, object] | None = None) -> dict[str, object]:
         """What any confluent_kafka client is made from; the user's properties win over `more`."""
         return self._bus.client_config({**self._ours, **(more or {})})

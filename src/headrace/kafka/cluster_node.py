@@ -29,7 +29,6 @@ from headrace.kafka.jvm import (
 )
 from headrace.kafka.layout import HOST, Layout, NodeLayout
 from headrace.kafka.node_process import MAIN_CLASS, NodeProcess, is_paused
-from headrace.kafka.probe import answers_metadata
 from headrace.kafka.properties import node_properties, write_properties
 
 RUNNING, PAUSED, STOPPED = "running", "paused", "stopped"
@@ -234,7 +233,10 @@ class Node:
         return NodeError(f"node {self.id} of cluster {self._layout.name} does not run")
 
     def _answers(self) -> bool:
-        return self.port is None or answers_metadata(HOST, self.port)
+        # Imported while Java starts: a help text needs none of kio's types.
+        from headrace.client.cluster_questions import is_serving
+
+        return self.port is None or is_serving((HOST, self.port))
 
     @property
     def _has_archive(self) -> bool:

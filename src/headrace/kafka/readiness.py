@@ -8,9 +8,11 @@ import time
 from collections.abc import Callable, Collection
 
 from headrace.client.addresses import Address
+from headrace.client.cluster_questions import ClusterMetadata, cluster_metadata, ends
+from headrace.client.errors import BusError
+from headrace.client.librdkafka import Partition
+from headrace.client.wire import WireConnection
 from headrace.kafka.errors import ClusterError
-from headrace.kafka.replicas import ClusterMetadata, Partition, ask_ends, cluster_metadata
-from headrace.kafka.wire import WireConnection
 
 _ASK_TIMEOUT_S = 5.0
 _PAUSE_S = 0.1
@@ -36,9 +38,9 @@ def _what_is_missing(
     """Say why the cluster is not ready; empty when it is. Every broker must know all of it."""
     for address in addresses:
         try:
-            with WireConnection(address, _ASK_TIMEOUT_S) as connection:
+            with WireConnection(address, timeout_s=_ASK_TIMEOUT_S) as connection:
                 found = cluster_metadata(connection)
-        except OSError as error:
+        except BusError as error:
             return f"{address[0]}:{address[1]} does not answer ({error})"
         on_alive(len(found.brokers))
         if missing := {*brokers} - {*found.brokers}:
@@ -55,9 +57,9 @@ def _unserved(found: ClusterMetadata) -> str:
             (each.topic, each.partition) for each in found.partitions if each.leader == node
         }
         try:
-            with WireConnection(address, _ASK_TIMEOUT_S) as connection:
-                silent = led - {*ask_ends(connection, led)}
-        except OSError as error:
+            with WireConnection(address, timeout_s=_ASK_TIMEOUT_S) as connection:
+                silent = led - {*ends(connection, led)}
+        except BusError as error:
             return f"node {node} does not answer ({error})"
         if silent:
             topic, partition = min(silent)

@@ -5,7 +5,7 @@
 
 The janitor reads from a pipe whose other end only we hold. When the pipe ends, however we did,
 it ends the processes, unmounts and removes the directories that it was told of and that nobody
-has taken back. It is this file, run as a program: hence nothing but the standard library here.
+has taken back. It is this file, run as a program: hence nothing of headrace.testing here.
 """
 
 import atexit
@@ -18,18 +18,25 @@ import signal
 import subprocess
 import sys
 import tempfile
-import time
 from collections.abc import Iterable, Iterator, Sequence
 from pathlib import Path
 from typing import IO, Any, Literal, NamedTuple
+
+import psutil
+
+from headrace.patience import Patience
+from headrace.process_lookup import Process, process_of
 
 # In this order: what runs keeps files open, and what is mounted cannot be removed.
 Kind = Literal["process", "environment", "mount", "directory"]
 _ORDER: tuple[Kind, ...] = ("process", "environment", "mount", "directory")
 _GRACE_S = 20.0  # a database that is asked to end at once, on a busy machine
 _KILL_PATIENCE_S = 60.0
-_POLL_S = 0.05
-_PROC = Path("/proc")
+_LONGEST_PAUSE_S = 0.1
+# Whatever we import from, and none of what Python's own start would run.
+_PROGRAM = (
+    "import runpy, sys; sys.path[:] = sys.argv[2:]; runpy.run_path(sys.argv[1], None, '__main__')"
+)
 
 
 class Entry(NamedTuple):
@@ -47,7 +54,7 @@ class Janitor:
     def __init__(self) -> None:
         self._count = 0
         self._process = subprocess.Popen(
-            [sys.executable, "-I", "-S", __file__],
+            [sys.executable, "-I", "-S", "-c", _PROGRAM, __file__, *map(os.path.abspath, sys.path)],
             stdin=subprocess.PIPE,
             stdout=subprocess.DEVNULL,
             stderr=subprocess.DEVNULL,
@@ -92,7 +99,7 @@ def entrust(kind: Kind, value: object, sent: signal.Signals = signal.SIGKILL) ->
 
     A process gets the signal `sent`, and SIGKILL if it does not end by that.
     """
-    started = _started(int(str(value))) if kind == "process" else ""
+    started = process_of(int(str(value))).start if kind == "process" else ""
     return _janitor_of(os.getpid()).entrust(Entry(kind, str(value), started, sent))
 
 
@@ -124,31 +131,19 @@ def temporary_directory(prefix: str, parent: Path | None = None) -> Iterator[Pat
 
 def _remove(path: Path) -> None:
     """As far as it can be; a server that was just killed may still be writing."""
-    deadline = time.monotonic() + _GRACE_S
-    while path.exists() and time.monotonic() < deadline:
+    patience = Patience(_GRACE_S, longest_pause_s=_LONGEST_PAUSE_S)
+    while path.exists():
         shutil.rmtree(path, ignore_errors=True)
-        if path.exists():
-            time.sleep(_POLL_S)
+        if path.exists() and not patience.pause():
+            return
 
 
-def _started(pid: int) -> str:
-    """When a process started, in the kernel's words; empty if it does not run."""
-    with contextlib.suppress(OSError):
-        text = (_PROC / str(pid) / "stat").read_text("utf-8", "replace")
-        state, *fields = text.rpartition(")")[2].split()
-        if state not in ("Z", "X"):
-            return fields[18]  # starttime is the 22nd field; the name was the second
-    return ""
-
-
-def _bearers(mark: str) -> list[Entry]:
+def _bearers(mark: str) -> Iterator[Entry]:
     """The processes that were started with this in their environment."""
-    found = list[Entry]()
-    for directory in _PROC.glob("[0-9]*"):
-        with contextlib.suppress(OSError):
-            if mark.encode() in (directory / "environ").read_bytes().split(b"\0"):
-                found.append(Entry("process", directory.name, _started(int(directory.name))))
-    return found
+    name, _, value = mark.partition("=")
+    for found in psutil.process_iter(["environ"]):
+        if (found.info["environ"] or {}).get(name) == value:
+            yield Entry("process", str(found.pid), process_of(found.pid).start)
 
 
 def _end(entries: Iterable[Entry]) -> None:
@@ -158,14 +153,13 @@ def _end(entries: Iterable[Entry]) -> None:
         for each in alive:
             with contextlib.suppress(OSError):
                 os.kill(int(each.value), number or each.signal)
-        deadline = time.monotonic() + patience_s
-        while alive and time.monotonic() < deadline:
-            time.sleep(_POLL_S)
+        patience = Patience(patience_s, longest_pause_s=_LONGEST_PAUSE_S)
+        while alive and patience.pause():
             alive = [each for each in alive if _lives(each)]
 
 
 def _lives(entry: Entry) -> bool:
-    return bool(entry.started) and _started(int(entry.value)) == entry.started
+    return Process(int(entry.value), entry.started).is_alive
 
 
 def _clear(entries: Sequence[Entry]) -> None:

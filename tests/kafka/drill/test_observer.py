@@ -1,6 +1,6 @@
+from headrace.client.cluster_questions import Replica
 from headrace.kafka.drill.observer import View, changes
 from headrace.kafka.drill.timeline import Kind
-from headrace.kafka.replicas import Replica
 
 LABELS = {"drill": "partition", "bulk": "resync partition"}
 

@@ -1,7 +1,7 @@
 from collections import Counter
 
-from headrace.kafka.drill.placement import spread
-from headrace.kafka.replicas import Replica
+from headrace.client.cluster_questions import Replica
+from headrace.kafka.drill.stage import spread
 
 
 def partitions(count: int, replicas: tuple[int, ...] = (2, 3, 1)) -> list[Replica]:

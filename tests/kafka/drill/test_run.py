@@ -57,10 +57,8 @@ def test_a_real_cluster_keeps_its_promises_through_every_scenario(tmp_path: Path
 
 def assert_as_found(cluster: Cluster) -> None:
     """All nodes run, every ISR is full, and the drill's topics are gone."""
-    from headrace.kafka.replicas import replicas
-
     check_cluster(cluster)
-    topics = {each.topic for each in replicas(cluster.bootstrap)}
+    topics = {each.topic for each in cluster.replicas()}
     assert not [topic for topic in topics if topic.startswith("headrace-drill")]
 
 

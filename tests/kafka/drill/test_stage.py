@@ -5,6 +5,7 @@ from typing import Any, cast
 
 import pytest
 
+from headrace.client.cluster_questions import Replica
 from headrace.kafka.cluster import Cluster
 from headrace.kafka.drill.acks import AckSeries
 from headrace.kafka.drill.election import Timeouts
@@ -15,7 +16,6 @@ from headrace.kafka.drill.scenarios import kill_controller, kill_follower, kill_
 from headrace.kafka.drill.stage import Stage, Status, restore
 from headrace.kafka.drill.timeline import Kind, Timeline
 from headrace.kafka.errors import ClusterError, DrillError
-from headrace.kafka.replicas import Replica
 
 TOPIC = "drill"
 ALL = (1, 2, 3)
@@ -93,7 +93,6 @@ class PlayedStage(Stage):
             Plan(calm_s=0, hold_s=0),
             Timeouts(9.0, 2.0, 1.0, 1.0),
             topic=TOPIC,
-            publisher_config={},
             timeline=timeline,
             observer=Observer({node.id: ("", 0) for node in cluster.brokers}, timeline),
             load=cast("Load", PlayedLoad()),

@@ -3,13 +3,13 @@
 Its helper for tokens is of an older Spark than the connector; these prove that the pair works.
 """
 
-import subprocess
 from collections.abc import Iterator
 from pathlib import Path
 from typing import TYPE_CHECKING, NamedTuple
 
 import pytest
 from confluent_kafka import Producer
+from tests.support.certificates import make_certificates
 
 from headrace.client.bus import Bus
 from headrace.kafka.node import HOST, KafkaNode
@@ -36,33 +36,6 @@ class SecureNode(NamedTuple):
     sasl: str
     tls: str
     certificates: Path
-
-
-def openssl(*arguments: str | Path) -> None:
-    subprocess.run(["openssl", *arguments], check=True, capture_output=True)
-
-
-def make_certificates(directory: Path) -> None:
-    """A CA, and a certificate with its key in one PEM file for the broker and for the client."""
-    directory.mkdir()
-    key = ("-newkey", "rsa:2048", "-nodes", "-days", "2")
-    ca_key, ca = directory / "ca.key", directory / "ca.pem"
-    openssl("req", "-x509", *key, "-subj", "/CN=test CA", "-keyout", ca_key, "-out", ca)
-    openssl(
-        *("req", "-x509", *key, "-subj", "/CN=other CA"),
-        *("-keyout", directory / "other.key", "-out", directory / "other-ca.pem"),
-    )
-    for name in ("broker", "client"):
-        files = {kind: directory / f"{name}.{kind}" for kind in ("key", "csr", "crt", "ext")}
-        files["ext"].write_text(f"subjectAltName=IP:{HOST}\n")
-        request = ("req", *key[:3], "-subj", f"/CN={name}")
-        openssl(*request, "-keyout", files["key"], "-out", files["csr"])
-        openssl(
-            *("x509", "-req", "-in", files["csr"], "-CA", ca, "-CAkey", ca_key, "-days", "2"),
-            *("-CAcreateserial", "-extfile", files["ext"], "-out", files["crt"]),
-        )
-        pem = files["key"].read_text() + files["crt"].read_text() + ca.read_text()
-        (directory / f"{name}.pem").write_text(pem)
 
 
 @pytest.fixture(scope="module")

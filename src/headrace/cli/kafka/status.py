@@ -21,12 +21,12 @@ from headrace.cli.terminal import (
     tell,
 )
 from headrace.cli.topics.description import human_bytes
-from headrace.errors import EngineError
+from headrace.client.errors import BusError
 from headrace.kafka.places import DEFAULT_NAME
 
 if TYPE_CHECKING:
+    from headrace.client.cluster_questions import Replica
     from headrace.kafka.cluster import Cluster
-    from headrace.kafka.replicas import Replica
 
 _ASK_TIMEOUT_S = 10.0
 _MOST_ROWS = 20  # more partitions than a screen has lines are for --partitions
@@ -82,20 +82,16 @@ def status(
 
 
 def _ask(cluster: "Cluster") -> tuple[int | None, list["Replica"]]:
-    from headrace.kafka.quorum import active_controller
-    from headrace.kafka.replicas import replicas
-
-    alive = ",".join(node.bootstrap for node in cluster.brokers if node.state == "running")
-    if not alive:
+    if not any(node.state == "running" for node in cluster.brokers):
         return None, []
     try:
-        found = replicas(alive, _ASK_TIMEOUT_S)
-    except EngineError as error:
+        found = cluster.replicas(_ASK_TIMEOUT_S)
+    except BusError as error:
         tell(str(error))
         return None, []
     try:
-        return active_controller(alive, _ASK_TIMEOUT_S), found
-    except EngineError:
+        return cluster.active_controller(_ASK_TIMEOUT_S), found
+    except BusError:
         tell("no active controller was found; too few controllers run, or one is being elected")
         return None, found
 

@@ -9,8 +9,7 @@ from concurrent.futures import Future
 from typing import Any
 
 from headrace.cli.groups.description import DEAD, state_name
-from headrace.cli.top.rates import GroupLook, Look, Partition
-from headrace.cli.wire_questions import ask_log_sizes
+from headrace.cli.top.rates import GroupLook, Look
 from headrace.client.admin import Admin
 from headrace.model import INTERNAL_TOPICS
 
@@ -26,13 +25,7 @@ def take_look(admin: Admin) -> Look:
     ]
     at_s = time.monotonic()
     ends = admin.end_offsets(led, is_partial=True)
-    sizes_bytes = dict[Partition, int]()
-    if admin.bus.is_plaintext:
-        for broker in metadata.brokers.values():
-            found = ask_log_sizes((broker.host, broker.port), timeout_s) or {}
-            for partition, size_bytes in found.items():
-                sizes_bytes[partition] = max(size_bytes, sizes_bytes.get(partition, 0))
-    return Look(at_s, ends, sizes_bytes, _groups(admin.raw, timeout_s))
+    return Look(at_s, ends, admin.log_sizes(metadata), _groups(admin.raw, timeout_s))
 
 
 def _groups(admin: Any, timeout_s: float) -> dict[str, GroupLook]:

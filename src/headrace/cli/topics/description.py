@@ -1,10 +1,8 @@
 """What a broker knows about topics: partitions, replicas, offsets, bytes."""
 
-from collections.abc import Iterable, Sequence
-from typing import Any, NamedTuple
+from collections.abc import Sequence
+from typing import NamedTuple
 
-from headrace.cli.offsets import Partition
-from headrace.cli.wire_questions import ask_log_sizes
 from headrace.client.admin import Admin
 from headrace.model import INTERNAL_TOPICS
 
@@ -69,7 +67,7 @@ def look_at_topics(
     ]
     oldest = admin.oldest_offsets(led, is_partial=True)
     end = admin.end_offsets(led, is_partial=True)
-    sizes = _log_sizes(admin, metadata.brokers.values())
+    sizes = admin.log_sizes(metadata)
     return [
         TopicFacts(
             topic.topic,
@@ -88,18 +86,6 @@ def look_at_topics(
         )
         for topic in found
     ]
-
-
-def _log_sizes(admin: Admin, brokers: Iterable[Any]) -> dict[Partition, int]:
-    """Bytes of each partition; of its copies the largest counts, the others are behind."""
-    sizes = dict[Partition, int]()
-    if not admin.bus.is_plaintext:
-        return sizes
-    for broker in brokers:
-        answer = ask_log_sizes((broker.host, broker.port), admin.timeout_s) or {}
-        for partition, size_bytes in answer.items():
-            sizes[partition] = max(size_bytes, sizes.get(partition, 0))
-    return sizes
 
 
 def human_bytes(count: int) -> str:

@@ -10,11 +10,17 @@ from collections.abc import Iterable, Mapping
 from typing import NamedTuple
 
 from headrace.client.addresses import Address
-from headrace.errors import EngineError
+from headrace.client.bus import Bus
+from headrace.client.cluster_questions import (
+    ClusterMetadata,
+    Replica,
+    active_controller,
+    cluster_metadata,
+)
+from headrace.client.errors import BusError
+from headrace.client.librdkafka import Partition
+from headrace.client.wire import WireConnection
 from headrace.kafka.drill.timeline import Kind, Timeline
-from headrace.kafka.quorum import active_controller
-from headrace.kafka.replicas import ClusterMetadata, Partition, Replica, cluster_metadata
-from headrace.kafka.wire import WireConnection
 
 _EVERY_S = 0.1
 _CONTROLLER_EVERY_S = 0.25
@@ -157,8 +163,8 @@ class Observer:
     def _watch_controller(self) -> None:
         while not self._is_stopping.wait(_CONTROLLER_EVERY_S):
             bootstrap = ",".join(f"{host}:{port}" for host, port in self.here().values())
-            with contextlib.suppress(EngineError):  # none is elected: look again
-                found = active_controller(bootstrap, _ANSWER_TIMEOUT_S)
+            with contextlib.suppress(BusError):  # none is elected: look again
+                found = active_controller(Bus(bootstrap), _ANSWER_TIMEOUT_S)
                 if found != self.controller and self.controller is not None:
                     text = f"node {found} is the active controller (was node {self.controller})"
                     self._timeline.add(Kind.CONTROLLER, text, node=found)
@@ -174,9 +180,9 @@ def _ask_first(addresses: Iterable[Address]) -> ClusterMetadata | None:
 
 def _ask(address: Address) -> ClusterMetadata | None:
     try:
-        with WireConnection(address, _ANSWER_TIMEOUT_S) as connection:
+        with WireConnection(address, timeout_s=_ANSWER_TIMEOUT_S) as connection:
             return cluster_metadata(connection)
-    except OSError:
+    except BusError:
         return None
 
 

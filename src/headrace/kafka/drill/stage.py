@@ -5,19 +5,22 @@ Every wait looks for Ctrl-C and says how things stand; none is without a limit.
 
 import threading
 import time
-from collections.abc import Callable
+from collections.abc import Callable, Iterable
 from typing import NamedTuple
 
 from headrace.client.addresses import Address
+from headrace.client.admin import Admin
+from headrace.client.cluster_questions import Replica, reorder_replicas
+from headrace.client.errors import BusError
+from headrace.client.librdkafka import Partition
+from headrace.client.wire import WireConnection
 from headrace.kafka.cluster import Cluster
-from headrace.kafka.drill import placement
 from headrace.kafka.drill.acks import longest_wait
-from headrace.kafka.drill.clients import Config
 from headrace.kafka.drill.election import Timeouts
 from headrace.kafka.drill.load import Load
 from headrace.kafka.drill.machine import CALM_WAIT_S
 from headrace.kafka.drill.observer import Observer, what_is_missing
-from headrace.kafka.drill.plan import Plan
+from headrace.kafka.drill.plan import MIN_INSYNC_REPLICAS, REPLICATION_FACTOR, Plan
 from headrace.kafka.drill.timeline import Kind, Timeline
 from headrace.kafka.errors import DrillError
 from headrace.kafka.layout import BROKER, HOST
@@ -26,6 +29,7 @@ from headrace.kafka.node import RUNNING, Node
 _TICK_S = 0.05
 _PLACED_TIMEOUT_S = 15.0
 _NODE_TIMEOUT_S = 120.0
+_ADMIN_TIMEOUT_S = 30.0
 _ASK_EVERY_S = 0.2
 _LOOK_EVERY_S = 0.5
 _CALM_TIMEOUT_S = 10.0
@@ -50,6 +54,27 @@ def broker_addresses(cluster: Cluster) -> dict[int, Address]:
     return {node.id: (HOST, node.port) for node in cluster.brokers if node.port is not None}
 
 
+def admin_of(cluster: Cluster) -> Admin:
+    """For topics, groups and settings."""
+    return Admin(cluster.bus, timeout_s=_ADMIN_TIMEOUT_S, config={"client.id": "headrace-drill"})
+
+
+def spread(
+    partitions: Iterable[Replica], *, avoid: int | None = None
+) -> dict[Partition, tuple[int, ...]]:
+    """Give every replica its share of leaders; `avoid` leads only what nobody else can.
+
+    The order of a partition's replicas is changed, which moves no data.
+    """
+    orders = dict[Partition, tuple[int, ...]]()
+    for each in partitions:
+        able = sorted({*each.replicas} - {avoid}) or sorted(each.replicas)
+        leader = able[each.partition % len(able)]
+        others = [node for node in each.replicas if node != leader]
+        orders[each.topic, each.partition] = (leader, *others)
+    return orders
+
+
 class Stage:
     """Belongs to the thread that runs the drill."""
 
@@ -60,7 +85,6 @@ class Stage:
         timeouts: Timeouts,
         *,
         topic: str,
-        publisher_config: Config,
         timeline: Timeline,
         observer: Observer,
         load: Load,
@@ -68,7 +92,7 @@ class Stage:
         on_status: Callable[[Status], None],
     ) -> None:
         self.cluster, self.plan, self.timeouts = cluster, plan, timeouts
-        self.topic, self.publisher_config = topic, publisher_config
+        self.topic = topic
         self.timeline, self.observer, self.load = timeline, observer, load
         self.title = self.phase = ""
         self.undisturbed_s = 0.0  # the longest wait before the fault
@@ -176,19 +200,31 @@ class Stage:
             lambda: "publishers got no acknowledgements",
         )
 
+    def create_topic(self, topic: str) -> None:
+        """Make a replicated topic. Only while the cluster is whole."""
+        configs = {"min.insync.replicas": str(MIN_INSYNC_REPLICAS)}
+        try:
+            admin_of(self.cluster).create_topic(
+                topic, self.plan.partitions, REPLICATION_FACTOR, configs
+            )
+        except BusError as error:
+            raise DrillError(f"cannot create topic {topic}: {error}") from error
+
     def place_leaders(self, *, avoid: int | None = None) -> bool:
         """Spread the leaders of the drill's topic; whether `avoid` leads none of it now."""
         self.phase = "placing leaders"
-        wanted = placement.spread(self.observer.partitions(self.topic), avoid=avoid)
+        wanted = spread(self.observer.partitions(self.topic), avoid=avoid)
 
         def is_placed() -> bool:
             view = self.observer.view
             return all(view[key].leader == order[0] for key, order in wanted.items() if key in view)
 
         try:
-            placement.place(next(iter(self.observer.here().values())), wanted)
+            address = next(iter(self.observer.here().values()))
+            with WireConnection(address, timeout_s=_PLACED_TIMEOUT_S) as connection:
+                reorder_replicas(connection, wanted)
             self.wait_until(is_placed, _PLACED_TIMEOUT_S, lambda: "leaders did not move")
-        except (OSError, DrillError) as error:
+        except (BusError, DrillError) as error:
             self.timeline.add(Kind.NOTE, f"leaders stay where they are: {error}")
         return avoid is None or self.leads(avoid) == 0
 

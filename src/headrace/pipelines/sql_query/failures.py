@@ -2,7 +2,7 @@
 
 import logging
 import re
-from typing import TYPE_CHECKING
+from typing import TYPE_CHECKING, Any
 
 if TYPE_CHECKING:
     from pyspark.errors import PySparkException
@@ -60,8 +60,13 @@ def sentence_of(error: "PySparkException") -> str:
 
 def place_of(error: "PySparkException") -> tuple[int, int] | None:
     """The line and the column it complains of, both from 1."""
-    place = _PLACE.search(str(error))
-    return (int(place[1]), int(place[2]) + 1) if place else None
+    from pyspark.errors import AnalysisException
+
+    java: Any = getattr(error, "_origin", None) if isinstance(error, AnalysisException) else None
+    if java is None:
+        return None
+    line, column = java.line(), java.startPosition()
+    return (line.get(), column.get() + 1) if line.isDefined() and column.isDefined() else None
 
 
 def never_a_topic(name: list[str]) -> str | None:

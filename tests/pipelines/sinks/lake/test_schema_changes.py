@@ -11,7 +11,7 @@ import pytest
 from tests.pipelines.sinks.lake.lakes import START_MS, run_of, write
 
 from headrace.pipelines.errors import SinkError, SourceError
-from headrace.pipelines.sinks.lake import LakeSink, compact, lake_schema, read_lake
+from headrace.pipelines.sinks.lake import LakeSink, compact_lake, lake_schema, read_lake
 from headrace.pipelines.sinks.lake.widening import ClashError
 
 if TYPE_CHECKING:
@@ -104,7 +104,7 @@ def as_read(spark: "SparkSession", lake: Path) -> "tuple[dict[str, str], list[di
 def as_compacted(
     spark: "SparkSession", lake: Path
 ) -> "tuple[dict[str, str], list[dict[str, Any]]]":
-    assert compact(spark, str(lake)) == (2, 1)
+    assert compact_lake(spark, str(lake)) == (2, 1)
     return read(spark, lake)
 
 
@@ -224,7 +224,7 @@ def test_a_lake_that_others_mixed_is_told_by_column_types_and_file(
     ):
         read_lake(spark, str(tmp_path))
     with pytest.raises(ClashError, match="cannot be read as one"):
-        compact(spark, str(tmp_path))
+        compact_lake(spark, str(tmp_path))
     assert len(list(folder.glob("*.parquet"))) == len(files)
 
 
