@@ -25,7 +25,7 @@ from headrace.patience import Patience, StoppedError
 UNKNOWN_S = 30.0
 _LOOK_S = 0.1  # how often something else is looked after while an answer is waited for
 _ANSWER_S = 1.0  # for librdkafka's own answer to arrive after its time is over
-_LAST_S = 0.8  # for an answer when a stop was asked for: a silent broker holds nobody up
+_LAST_S = 0.5  # for an answer when a stop was asked for: a silent broker holds nobody up
 _FIXED: Mapping[str, object] = {
     "enable.auto.commit": False,
     "enable.auto.offset.store": False,
@@ -228,6 +228,6 @@ class Endpoint(Admin):
             self._listener.note(f"{self.label}: {error.str()}")
 
     def _tell_outage(self) -> None:
-        if not self._is_out:
+        if not self._is_out and not self.is_finishing:
             self._is_out = True
             self._listener.note(f"{self.label} does not answer; trying on")

@@ -46,8 +46,8 @@ from pathlib import Path
 import pytest
 from pyspark.testing import assertDataFrameEqual
 
-from headrace.client.producer import Producer
-from headrace.pipelines import Bus, Run, load_pipeline, open_session
+from headrace import Bus, Producer
+from headrace.pipelines import Run, load_pipeline, open_session
 
 FILE = Path(__file__).with_name("{file}")
 

@@ -4,7 +4,7 @@ from typing import cast
 import pytest
 
 from headrace.pipelines.errors import SinkError
-from headrace.pipelines.hadoop_files import Entry, HadoopFiles
+from headrace.pipelines.hadoop_files import FileStatus, HadoopFiles
 from headrace.pipelines.sinks.topic_notes import (
     OtherAttemptError,
     TopicEnd,
@@ -23,9 +23,9 @@ class Files:
     def __init__(self) -> None:
         self.texts = dict[str, str]()
 
-    def list(self, folder: str) -> list[Entry]:
+    def list(self, folder: str) -> list[FileStatus]:
         names = [name.removeprefix(f"{folder}/") for name in sorted(self.texts)]
-        return [Entry(name, is_directory=False, size_bytes=1, modified_ms=0) for name in names]
+        return [FileStatus(name, is_directory=False, size_bytes=1, modified_ms=0) for name in names]
 
     def path(self, name: str) -> str:
         return name

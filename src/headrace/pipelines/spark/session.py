@@ -121,12 +121,12 @@ def _started(settings: Mapping[str, str], log_file: Path) -> "SparkSession":
             environment["SPARK_LOCAL_IP"] = address
         gateway = launch_java(spark_conf, log_file, environment)
     context = SparkContext(conf=spark_conf, gateway=gateway)
-    _silence_query_contexts()
+    silence_query_loggers()
     # Not the builder, which would follow SPARK_REMOTE.
     return SparkSession(context)
 
 
-def _silence_query_contexts() -> None:
+def silence_query_loggers() -> None:
     """Keep pyspark from printing each faulty query as a page of JSON beside raising it."""
     from pyspark.logger import PySparkLogger
 

@@ -1,6 +1,5 @@
 """What Spark's complaint about a query means, in one sentence with the place."""
 
-import logging
 import re
 from typing import TYPE_CHECKING, Any
 
@@ -12,9 +11,6 @@ _STATE = re.compile(r"\s*SQLSTATE: \w+.*", re.S)
 _PLACE = re.compile(r"line (\d+),? pos (\d+)")
 _QUOTED = re.compile(r"`((?:[^`]|``)*)`")
 
-# pyspark logs each complaint about a query as a page of JSON on stderr, besides raising it.
-_LOUD_LOGGERS = ("SQLQueryContextLogger", "DataFrameQueryContextLogger")
-
 # What Kafka allows in a topic's name.
 _TOPIC_NAME = re.compile(r"[a-zA-Z0-9._-]+")
 # What Spark reads as files when it stands before a path: parquet.`/a`.
@@ -24,14 +20,6 @@ _BUILT_IN = ["system", "builtin"]
 
 NOT_FOUND = "TABLE_OR_VIEW_NOT_FOUND"
 TOO_MANY_PARTS = "REQUIRES_SINGLE_PART_NAMESPACE"
-
-
-def hush() -> None:
-    """Keep pyspark from logging what it raises."""
-    from pyspark.logger import PySparkLogger
-
-    for name in _LOUD_LOGGERS:
-        PySparkLogger.getLogger(name).setLevel(logging.CRITICAL)
 
 
 def sentence_of(error: "PySparkException") -> str:

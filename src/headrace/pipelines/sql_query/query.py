@@ -14,12 +14,12 @@ from headrace.client.bus import Bus
 from headrace.pipelines.errors import PipelineDefinitionError, SourceError
 from headrace.pipelines.json_shape import quoted
 from headrace.pipelines.source import OffsetRanges, read_ranges
+from headrace.pipelines.spark.session import silence_query_loggers
 from headrace.pipelines.sql_query.bounds import EVERYTHING, Alternatives, bounds_of
 from headrace.pipelines.sql_query.failures import (
     NOT_FOUND,
     TOO_MANY_PARTS,
     files_of,
-    hush,
     is_built_in,
     is_file,
     names_in,
@@ -83,7 +83,7 @@ class TopicQuery:
         self._positions = TopicPositions(bus)
         self._format = format
         self._schemas = dict(schemas or {})
-        hush()
+        silence_query_loggers()
 
     def answer(self, query: str, *, limit: int | None = None, is_bounded: bool = True) -> Answer:
         """Plan the query, at most `limit` rows of it; PipelineError says what is wrong with it.

@@ -11,7 +11,8 @@ import pytest
 from tests.pipelines.sinks.lake.lakes import START_MS, run_of, write
 
 from headrace.pipelines.errors import SinkError, SourceError
-from headrace.pipelines.sinks.lake import LakeSink, compact_lake, lake_schema, read_lake
+from headrace.pipelines.sinks.lake import LakeSink, compact_lake, read_lake
+from headrace.pipelines.sinks.lake.lake_schema import LakeSchema
 from headrace.pipelines.sinks.lake.widening import ClashError
 
 if TYPE_CHECKING:
@@ -143,13 +144,13 @@ def test_a_lake_with_notes_of_its_schemas_is_not_looked_through(
     write(sink, rows(spark, 0, {"x": "1"}), 0)
     write(sink, rows(spark, 1, {"x": f"{BIG}L", "y": "'n'"}), 1)
     looked = list[int]()
-    real = lake_schema.schemas_of
+    real = LakeSchema._schemas_of
 
-    def schemas_of(spark: "SparkSession", paths: list[str]) -> object:
-        looked.append(len(paths))
-        return real(spark, paths)
+    def schemas_of(schema: LakeSchema, names: list[str]) -> object:
+        looked.append(len(names))
+        return real(schema, names)
 
-    monkeypatch.setattr(lake_schema, "schemas_of", schemas_of)
+    monkeypatch.setattr(LakeSchema, "_schemas_of", schemas_of)
     noted = read_lake(spark, str(tmp_path)).dtypes
     assert not looked
 
