@@ -171,15 +171,6 @@ def reorder_replicas(
     connection.ask(election)
 
 
-def is_serving(address: Address, bus: Bus | None = None, timeout_s: float = 5) -> bool:
-    """Whether a broker listens here and lists at least one broker, itself."""
-    try:
-        with WireConnection(address, bus, timeout_s) as connection:
-            return bool(cluster_metadata(connection).brokers)
-    except BusError:
-        return False
-
-
 # Of a cluster
 
 

@@ -7,7 +7,6 @@ Invariant: at most one node runs in a directory; see node_process.py.
 import contextlib
 import os
 import subprocess
-import time
 import uuid
 from collections.abc import Callable
 from contextlib import AbstractContextManager
@@ -30,6 +29,7 @@ from headrace.kafka.jvm import (
 from headrace.kafka.layout import HOST, Layout, NodeLayout
 from headrace.kafka.node_process import MAIN_CLASS, NodeProcess, is_paused
 from headrace.kafka.properties import node_properties, write_properties
+from headrace.patience import Patience
 
 RUNNING, PAUSED, STOPPED = "running", "paused", "stopped"
 _STARTED = b"Kafka Server started"
@@ -182,11 +182,9 @@ class Node:
 
     def await_started(self, timeout_s: float = 120) -> None:
         """Return when it serves; NodeError with the end of its log when it does not."""
-        deadline = time.monotonic() + timeout_s
-        while not self.has_started():
-            if time.monotonic() >= deadline:
-                raise self.lateness(timeout_s)
-            time.sleep(POLL_S)
+        patience = Patience(timeout_s, first_pause_s=POLL_S, longest_pause_s=POLL_S)
+        if not patience.until(self.has_started):
+            raise self.lateness(timeout_s)
 
     def lateness(self, timeout_s: float) -> NodeError:
         """The error of a node that lives and does not serve in time."""
@@ -234,7 +232,7 @@ class Node:
 
     def _answers(self) -> bool:
         # Imported while Java starts: a help text needs none of kio's types.
-        from headrace.client.cluster_questions import is_serving
+        from headrace.client.readiness import is_serving
 
         return self.port is None or is_serving((HOST, self.port))
 

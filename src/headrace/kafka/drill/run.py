@@ -10,6 +10,7 @@ import uuid
 from collections.abc import Callable, Iterator
 
 from headrace.client.errors import BusError
+from headrace.client.readiness import what_is_missing
 from headrace.file_lock import FileLock, LockedError
 from headrace.kafka.cluster import Cluster
 from headrace.kafka.drill import acks
@@ -17,12 +18,12 @@ from headrace.kafka.drill.election import Timeouts, read_timeouts, wait_limit
 from headrace.kafka.drill.ledger import EMPTY, Reading, balance, compare
 from headrace.kafka.drill.load import Load
 from headrace.kafka.drill.machine import CpuWatch, read_cpu
-from headrace.kafka.drill.observer import Observer, what_is_missing
+from headrace.kafka.drill.observer import Observer
 from headrace.kafka.drill.plan import REPLICATION_FACTOR, TITLES, Plan, Scenario
 from headrace.kafka.drill.readers import end_offsets, read_whole
 from headrace.kafka.drill.report import ClusterFacts, DrillReport, ScenarioReport
 from headrace.kafka.drill.scenarios import SCENARIOS, Bulk
-from headrace.kafka.drill.stage import Stage, Status, admin_of, broker_addresses, restore
+from headrace.kafka.drill.stage import Stage, Status, admin_of, restore
 from headrace.kafka.drill.timeline import Event, Kind, Timeline
 from headrace.kafka.drill.verdict import judge
 from headrace.kafka.errors import DrillError
@@ -73,7 +74,7 @@ def check_cluster(cluster: Cluster) -> None:
                 f"node {node.id} of cluster {cluster.name} is {state}; "
                 f"headrace kafka {fix}{_option(cluster)}"
             )
-    if missing := what_is_missing(broker_addresses(cluster)):
+    if missing := what_is_missing(cluster.broker_addresses, is_whole=True):
         raise DrillError(
             f"cluster {cluster.name} is not whole: {missing}; wait, or see what is wrong with "
             f"headrace kafka status{_option(cluster)}"
@@ -120,7 +121,7 @@ class _Drill:
         self._started_at = datetime.datetime.now(datetime.UTC)
         self._topic = self._group = f"headrace-drill-{uuid.uuid4().hex[:8]}"
         self._timeline = Timeline(on_event)
-        self._observer = Observer(broker_addresses(cluster), self._timeline)
+        self._observer = Observer(cluster.broker_addresses, self._timeline)
         self._cpu = CpuWatch(
             lambda: read_cpu(node.pid for node in cluster.nodes), self._timeline.now_s
         )
