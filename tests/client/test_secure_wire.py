@@ -14,7 +14,8 @@ from headrace.client.bus import Bus
 from headrace.client.cluster_questions import quorum
 from headrace.client.errors import BusError
 from headrace.client.wire import WireConnection
-from headrace.kafka.node import HOST, KafkaNode
+from headrace.kafka.layout import HOST
+from headrace.kafka.node import KafkaNode
 from headrace.kafka.process import free_ports
 
 pytestmark = pytest.mark.java

@@ -17,11 +17,11 @@ from headrace.client.bus import Bus
 from headrace.file_lock import FileLock, LockedError
 from headrace.java.installation import find_java
 from headrace.kafka import layout as layouts
-from headrace.kafka.cluster_node import PAUSED, POLL_S, STOPPED, Node
 from headrace.kafka.errors import ClusterError, NodeError
 from headrace.kafka.jars import KAFKA_VERSION, find_version, kafka_jars
 from headrace.kafka.jvm import SMALL_JVM
 from headrace.kafka.layout import BROKER, CONTROLLER, HOST, Layout
+from headrace.kafka.node import PAUSED, POLL_S, STOPPED, Node
 from headrace.kafka.node_process import LOCK_TIMEOUT_S
 from headrace.patience import Patience
 

@@ -11,9 +11,9 @@ from headrace.cli.exit_codes import EXIT_FAILED
 from headrace.cli.interruption import Interruption
 from headrace.cli.kafka.options import Dir, Name, in_our_words, open_cluster
 from headrace.cli.terminal import NONE, UsageError, print_facts, print_heading, print_table, tell
+from headrace.kafka.cluster_names import DEFAULT_NAME
 from headrace.kafka.drill.plan import Plan, Scenario
 from headrace.kafka.errors import DrillError
-from headrace.kafka.places import DEFAULT_NAME
 
 if TYPE_CHECKING:
     from headrace.kafka.drill.report import DrillReport, ScenarioReport

@@ -22,7 +22,7 @@ from headrace.cli.terminal import (
 )
 from headrace.cli.topics.description import human_bytes
 from headrace.client.errors import BusError
-from headrace.kafka.places import DEFAULT_NAME
+from headrace.kafka.cluster_names import DEFAULT_NAME
 
 if TYPE_CHECKING:
     from headrace.client.cluster_questions import Replica

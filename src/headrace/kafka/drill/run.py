@@ -13,6 +13,7 @@ from headrace.client.errors import BusError
 from headrace.client.readiness import what_is_missing
 from headrace.file_lock import FileLock, LockedError
 from headrace.kafka.cluster import Cluster
+from headrace.kafka.cluster_names import option_for
 from headrace.kafka.drill import acks
 from headrace.kafka.drill.election import Timeouts, read_timeouts, wait_limit
 from headrace.kafka.drill.ledger import EMPTY, Reading, balance, compare
@@ -30,7 +31,6 @@ from headrace.kafka.errors import DrillError
 from headrace.kafka.layout import BROKER
 from headrace.kafka.node import RUNNING
 from headrace.kafka.node_process import LOCK_TIMEOUT_S
-from headrace.kafka.places import option_for
 
 _LOCK_FILE = ".drill.lock"
 _GIVE_UP_S = 5.0  # for what is on its way when a drill is broken off
