@@ -10,7 +10,7 @@ from pathlib import Path
 
 from bench.driver import RunningBroker
 from bench.errors import BenchError
-from headrace.client.readiness import is_serving
+from headrace.client.cluster_questions import is_serving
 from headrace.java.jars import cache_directory
 from headrace.kafka import process
 

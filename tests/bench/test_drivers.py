@@ -8,7 +8,7 @@ from bench.clients import replay
 from bench.drivers.headrace import HeadraceDriver
 from bench.errors import BenchError
 from bench.requests import write_fetch_requests, write_produce_requests
-from headrace.client.readiness import is_serving
+from headrace.client.cluster_questions import is_serving
 
 
 def test_headrace_runs_while_it_is_measured_and_not_longer(tmp_path):

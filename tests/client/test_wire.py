@@ -10,9 +10,8 @@ import pytest
 
 from headrace.client.broker_questions import api_versions, log_sizes
 from headrace.client.bus import Bus
-from headrace.client.cluster_questions import cluster_metadata, replicas
+from headrace.client.cluster_questions import cluster_metadata, is_serving, replicas
 from headrace.client.errors import BusError
-from headrace.client.readiness import is_serving
 from headrace.client.wire import WireConnection, ask_any
 from headrace.testing import RunningBroker, running_broker
 

@@ -1,6 +1,6 @@
 import pytest
 
-from headrace.client.readiness import is_serving
+from headrace.client.cluster_questions import is_serving
 from headrace.kafka.errors import NodeError
 from headrace.kafka.jvm import archive_path
 from headrace.kafka.node import KafkaNode

@@ -201,7 +201,7 @@ class Cluster:
     def await_ready(self, timeout_s: float = 120, on_progress: OnProgress | None = None) -> None:
         """Return when all brokers are there and every partition is served."""
         # Imported here, as kio's types are with it: a help text needs none of them.
-        from headrace.client.readiness import what_is_missing
+        from headrace.client.cluster_questions import what_is_missing
 
         tell, brokers = on_progress or (lambda _progress: None), self.broker_addresses
         patience = Patience(timeout_s, longest_pause_s=_LONGEST_PAUSE_S)

@@ -241,7 +241,7 @@ class Node:
 
     def _answers(self) -> bool:
         # Imported while Java starts: a help text needs none of kio's types.
-        from headrace.client.readiness import is_serving
+        from headrace.client.cluster_questions import is_serving
 
         return self.port is None or is_serving((HOST, self.port))
 

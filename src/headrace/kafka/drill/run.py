@@ -9,8 +9,8 @@ import datetime
 import uuid
 from collections.abc import Callable, Iterator
 
+from headrace.client.cluster_questions import what_is_missing
 from headrace.client.errors import BusError
-from headrace.client.readiness import what_is_missing
 from headrace.file_lock import FileLock, LockedError
 from headrace.kafka.cluster import Cluster
 from headrace.kafka.cluster_names import option_for

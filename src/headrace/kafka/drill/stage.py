@@ -9,10 +9,9 @@ from collections.abc import Callable, Iterable
 from typing import NamedTuple
 
 from headrace.client.admin import Admin
-from headrace.client.cluster_questions import Replica, reorder_replicas
+from headrace.client.cluster_questions import Replica, reorder_replicas, what_is_missing
 from headrace.client.errors import BusError
 from headrace.client.librdkafka import Partition
-from headrace.client.readiness import what_is_missing
 from headrace.client.wire import WireConnection
 from headrace.kafka.cluster import Cluster
 from headrace.kafka.drill.acks import longest_wait

@@ -4,8 +4,7 @@ import pytest
 from tests.client.test_wire import closed_port
 
 from headrace.client.bus import Bus
-from headrace.client.cluster_questions import ClusterMetadata, Replica
-from headrace.client.readiness import lacking, what_is_missing
+from headrace.client.cluster_questions import ClusterMetadata, Replica, lacking, what_is_missing
 from headrace.testing import running_broker
 
 ADDRESS = ("127.0.0.1", 9)
