@@ -23,8 +23,8 @@ STOP_SECONDS = 120.0
 class Broker:
     """A broker in this process: no daemon, and no port beyond this machine unless asked for.
 
-        with Broker("data") as bus, Producer(bus) as producer:
-            producer.send("orders", b"...")
+        with Broker(data_dir="data") as bus, Producer(bus) as producer:
+            producer.send("orders", b"one tonne of grain")
 
     Without a directory its data are temporary. Settings are Kafka's, with underscores for dots:
     `Broker("data", log_retention_hours=24)`. `async with` starts and stops it without holding up

@@ -75,3 +75,90 @@ def test_a_bus_travels_to_workers() -> None:
     bus = Bus("a:1", {"client.id": "me"})
 
     assert pickle.loads(pickle.dumps(bus)) == bus
+
+
+SECRETS = {
+    "sasl.password": "hunter2",
+    "ssl.key.pem": "-----BEGIN hunter2",
+    "ssl.key.password": "hunter2",
+    "sasl.oauthbearer.client.secret": "hunter2",
+}
+
+
+def test_no_secret_is_shown() -> None:
+    shown = repr(Bus("a:1", {**SECRETS, "sasl.username": "me"}))
+
+    assert "hunter2" not in shown
+    assert shown.startswith("Bus('a:1', {'sasl.password': '***'")
+    assert "'sasl.username': 'me'" in shown
+    assert repr(Bus("a:1")) == "Bus('a:1')"
+
+
+def test_a_url_names_addresses_a_user_and_properties() -> None:
+    bus = Bus.from_url("kafka://me:p%40ss%2F@a,b:19092,[::1]:1?client.id=one%20two")
+
+    assert bus.addresses == [("a", 9092), ("b", 19092), ("::1", 1)]
+    assert bus.properties == {
+        "security.protocol": "SASL_SSL",
+        "sasl.mechanism": "PLAIN",
+        "sasl.username": "me",
+        "sasl.password": "p@ss/",
+        "client.id": "one two",
+    }
+    assert Bus.from_url("kafka://a").client_config()["bootstrap.servers"] == "a:9092"
+    assert Bus.from_url("kafka://[::1]").addresses == [("::1", 9092)]
+    assert Bus.from_url("Kafka://a:1/").properties == {}
+
+
+def test_a_url_that_says_how_to_log_on_is_obeyed() -> None:
+    bus = Bus.from_url(
+        "kafka://me:x@a?sasl.mechanism=SCRAM-SHA-512&security.protocol=SASL_PLAINTEXT"
+    )
+
+    assert bus.properties["sasl.mechanism"] == "SCRAM-SHA-512"
+    assert bus.properties["security.protocol"] == "SASL_PLAINTEXT"
+
+
+@pytest.mark.parametrize(
+    ("url", "sentence"),
+    [
+        ("http://a:1", "http://a:1 cannot be read: a bus's URL begins with kafka://"),
+        ("a:9092", "begins with kafka://"),
+        ("kafka://a:port", "kafka://a:port cannot be read: write HOST or HOST:PORT"),
+        ("kafka://", "write HOST or HOST:PORT"),
+        ("kafka://a,,b", "write HOST or HOST:PORT"),
+        ("kafka://a:99999", "write HOST or HOST:PORT"),
+        ("kafka://a/topic", "nothing but [?]property=value may follow"),
+        ("kafka://a?acks", "write [?]property=value"),
+        ("kafka://a?acks=1&acks=2", "acks stands in it twice"),
+        ("kafka://me:hunter2@a?sasl.password=hunter2", "sasl.password stands in it twice"),
+        ("kafka://me@a", "write USER:PASSWORD before the @"),
+        ("kafka://:hunter2@a", "write USER:PASSWORD before the @"),
+        # A password that was not written as a URL has to.
+        ("kafka://me:hun/ter2@a:b", r"kafka://\*\*\*@a:b cannot be read.*%2F"),
+        ("kafka://me:hunter2?x@a:1", r"kafka://\*\*\*@a:1 cannot be read"),
+        ("kafka://me:hunter2#x@a:1", "may follow"),
+        ("kafka://a:b?sasl.password=hunter2&acks=1", r"sasl.password=\*\*\*&acks=1 cannot"),
+        ("kafka://a?ssl.protocol=hunter2", "URL, ssl.protocol: ssl.protocol means nothing"),
+    ],
+)
+def test_a_url_that_cannot_work_is_told_without_its_secrets(url: str, sentence: str) -> None:
+    with pytest.raises(PropertyError, match=sentence) as refused:
+        Bus.from_url(url)
+    assert "hunter2" not in str(refused.value)
+    assert refused.value.__cause__ is None
+
+
+def test_the_environment_names_addresses_or_a_url(monkeypatch: pytest.MonkeyPatch) -> None:
+    monkeypatch.delenv("HEADRACE_BOOTSTRAP", raising=False)
+    assert Bus.from_environment() == Bus()
+    monkeypatch.setenv("HEADRACE_BOOTSTRAP", "a:1,b:2")
+    assert Bus.from_environment() == Bus("a:1,b:2")
+    monkeypatch.setenv("HEADRACE_BOOTSTRAP", "kafka://me:hunter2@a:1")
+    assert Bus.from_environment().properties["sasl.password"] == "hunter2"
+    monkeypatch.setenv("HEADRACE_BOOTSTRAP", "kafka://me:hunter2@a:b")
+    with pytest.raises(PropertyError, match=r"^HEADRACE_BOOTSTRAP: kafka://"):
+        Bus.from_environment()
+    monkeypatch.setenv("HEADRACE_BOOTSTRAP", "nowhere")
+    with pytest.raises(PropertyError, match="HEADRACE_BOOTSTRAP nowhere: write HOST:PORT"):
+        Bus.from_environment()

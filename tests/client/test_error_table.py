@@ -21,6 +21,7 @@ from headrace.client.error_table import (
         (KafkaError.NOT_LEADER_FOR_PARTITION, Kind.MOVING),
         (KafkaError.COORDINATOR_LOAD_IN_PROGRESS, Kind.LOADING),
         (KafkaError.UNKNOWN_TOPIC_OR_PART, Kind.UNKNOWN),
+        (KafkaError._NOENT, Kind.UNKNOWN),
         (KafkaError.TOPIC_ALREADY_EXISTS, Kind.REFUSED),
         (KafkaError._AUTHENTICATION, Kind.REFUSED),
     ],

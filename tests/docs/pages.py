@@ -28,7 +28,7 @@ _PARTS = re.compile(rf"{_MARK}|{_FENCE}", re.MULTILINE | re.DOTALL)
 # A block of tests is for pytest; any other is a program.
 _IS_TESTS = re.compile(r"^def test_", re.MULTILINE)
 _IS_SPARK = re.compile(r"headrace (?:pipeline (?:run|setup)|sql) |pipelines|pytest test_")
-_IS_KAFKA = re.compile(r"headrace kafka (?!list)|running_cluster")
+_IS_KAFKA = re.compile(r"headrace kafka (?!list)|Cluster\.create")
 
 
 @dataclass(frozen=True, kw_only=True)

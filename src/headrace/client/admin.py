@@ -7,14 +7,22 @@ cluster and groups, which are still confluent_kafka's own. What may pass is aske
 
 import contextlib
 import socket
+import threading
 from collections.abc import Callable, Iterable, Iterator, Mapping
 from concurrent.futures import Future
 from dataclasses import dataclass
-from typing import TYPE_CHECKING, Any, TypeVar
+from typing import TYPE_CHECKING, Any, NamedTuple, TypeVar
 
 from headrace.client.bus import READ_UNCOMMITTED, Bus
 from headrace.client.complaints import Complaints
-from headrace.client.error_table import NamedError, is_leaderless, is_passing, is_silence
+from headrace.client.error_table import (
+    Kind,
+    NamedError,
+    is_leaderless,
+    is_passing,
+    is_silence,
+    is_unknown,
+)
 from headrace.client.errors import BusError
 from headrace.client.librdkafka import Partition
 from headrace.client.making import make_client
@@ -36,8 +44,7 @@ _Answer = TypeVar("_Answer")
 # A caller gets back what it has asked with.
 _Partition = TypeVar("_Partition", bound=Partition)
 
-# What a question after a topic's id says of one that is not there, or not to be seen.
-_NOT_THERE = frozenset({"UNKNOWN_TOPIC_OR_PART", "UNKNOWN_TOPIC_ID", "TOPIC_AUTHORIZATION_FAILED"})
+_HIDDEN = "TOPIC_AUTHORIZATION_FAILED"  # what a broker says of a topic that is not to be seen
 
 # Kafka's names of the places a value comes from that somebody chose, by what has the config.
 _CHOSEN = {
@@ -62,8 +69,28 @@ class Config:
         return self.source in _CHOSEN[kind]
 
 
+class TopicDescription(NamedTuple):
+    """`topic_id` is empty where the broker gives none; `replication_factor` is the least."""
+
+    topic_id: str
+    partitions: int
+    replication_factor: int
+
+
 class Admin:
-    """One connection, opened by the first question. Owned by one thread."""
+    """Asks and changes a bus: topics, configs, offsets, groups. Owned by one thread.
+
+        admin = Admin(bus)
+        admin.ensure_topic("orders", partitions=4, configs={"retention.ms": "86400000"})
+        assert admin.end_offsets([("orders", 0)])["orders", 0] >= 0
+
+    Every failure is a BusError. There is one connection, opened by the first question.
+
+    Every question goes through `ask`, and its futures through `result`: a subclass that waits in
+    another way replaces these. librdkafka's admin client can end the process when a broker dies
+    under a question that goes to a group's coordinator (a group's offsets, its description);
+    those after topics, offsets, configs, the cluster and the list of groups do not go there.
+    """
 
     def __init__(
         self,
@@ -72,22 +99,25 @@ class Admin:
         timeout_s: float = DEFAULT_TIMEOUT_S,
         config: Mapping[str, object] | None = None,
     ) -> None:
-        """`config` is for librdkafka; the user's properties win over it."""
+        """`timeout_s` bounds each question; `config` is librdkafka's, the user's properties win."""
         self.bus = bus
         self.timeout_s = timeout_s
-        self._config = dict(config or {})
+        self.config = dict(config or {})
         self._complaints = Complaints(bus)
         self._raw: Any = None
 
     def with_timeout(self, timeout_s: float) -> "Admin":
         """The same, by a connection of its own and with other patience."""
-        return Admin(self.bus, timeout_s=timeout_s, config=self._config)
+        return Admin(self.bus, timeout_s=timeout_s, config=self.config)
 
     # Topics
 
     def metadata(self) -> Any:
         """Brokers and topics as confluent_kafka's ClusterMetadata."""
-        return self.ask(lambda: self.raw.list_topics(timeout=self.timeout_s))
+        raw = self.raw
+        return self.ask(
+            lambda: self.result(in_thread(lambda: raw.list_topics(timeout=self.timeout_s)))
+        )
 
     def describe_cluster(self) -> Any:
         """The cluster as confluent_kafka's DescribeClusterResult."""
@@ -100,27 +130,13 @@ class Admin:
         return str(self.metadata().cluster_id or "")
 
     def topic_ids(self, topics: Iterable[str]) -> dict[str, str]:
-        """The id of each of these topics that is there; empty where the broker gives none."""
-        from confluent_kafka import KafkaException, TopicCollection
+        """The id of each of these topics that is there and to be seen; empty where none is told."""
+        found = self._described(topics, is_hidden_absent=True)
+        return {name: each.topic_id for name, each in found.items()}
 
-        names = list(dict.fromkeys(topics))
-        if not names:
-            return {}
-
-        def ask() -> dict[str, str]:
-            asked = TopicCollection(names)
-            found = dict[str, str]()
-            for name, future in self.raw.describe_topics(
-                asked, request_timeout=self.timeout_s
-            ).items():
-                try:
-                    found[name] = known_topic_id(str(self.result(future).topic_id))
-                except KafkaException as error:
-                    if error.args[0].name() not in _NOT_THERE:
-                        raise
-            return found
-
-        return self.ask(ask)
+    def describe_topics(self, topics: Iterable[str]) -> dict[str, TopicDescription]:
+        """Those of the topics that are there. BusError for one that is not to be seen."""
+        return self._described(topics, is_hidden_absent=False)
 
     def create_topic(
         self,
@@ -270,7 +286,9 @@ class Admin:
     ) -> dict[_Partition, int]:
         """The first offset whose message is not older; the end where all are older."""
         spec = _types().OffsetSpec.for_timestamp(max(time_ms, 0))
-        found = self._offsets(partitions, spec, isolation_level, is_partial=is_partial)
+        found = self._offsets(
+            partitions, spec, isolation_level, is_partial=is_partial, least=_BEYOND_END
+        )
         beyond = [partition for partition, offset in found.items() if offset < 0]
         return found | self.end_offsets(beyond, isolation_level, is_partial=is_partial)
 
@@ -361,7 +379,7 @@ class Admin:
         """The AdminClient, for what is not here; somebody listens where it connects to."""
         if self._raw is None:
             self.reach()
-            config = {**self._config, "error_cb": self.on_error}
+            config = {**self.config, "error_cb": self.on_error}
             self._raw = make_client(self.bus, _types().AdminClient, config)
         return self._raw
 
@@ -378,18 +396,25 @@ class Admin:
 
     def ask(self, question: Callable[[], _Answer]) -> _Answer:
         """The answer to a question put to `raw`, asked again while that may help."""
-        from confluent_kafka import KafkaError, KafkaException
-
         patience = Patience(self.timeout_s)
         while True:
             try:
-                return question()
-            except KafkaException as error:
-                reason: KafkaError = error.args[0]
-            except TimeoutError:
-                reason = KafkaError(KafkaError._TIMED_OUT)
-            if is_silence(reason) or not is_passing(reason) or not patience.pause():
-                raise self.failure(reason)
+                return self.ask_once(question)
+            except BusError as error:
+                if error.kind is Kind.SILENT or not error.is_passing or not patience.pause():
+                    raise
+
+    def ask_once(self, question: Callable[[], _Answer]) -> _Answer:
+        """The answer to a question put to `raw`; BusError for what librdkafka says instead."""
+        from confluent_kafka import KafkaError, KafkaException
+
+        try:
+            return question()
+        except KafkaException as error:
+            reason: KafkaError = error.args[0]
+        except TimeoutError:
+            reason = KafkaError(KafkaError._TIMED_OUT)
+        raise self.failure(reason)
 
     def result(self, future: "Future[_Answer]") -> _Answer:
         """What one of `raw`'s futures comes to."""
@@ -406,6 +431,37 @@ class Admin:
         """For `error_cb`, also of other clients of the same bus: kept to explain a silence with."""
         self._complaints.on_error(error)
 
+    def _described(
+        self, topics: Iterable[str], *, is_hidden_absent: bool
+    ) -> dict[str, TopicDescription]:
+        from confluent_kafka import KafkaException, TopicCollection
+
+        names = list(dict.fromkeys(topics))
+        if not names:
+            return {}
+
+        def ask() -> dict[str, TopicDescription]:
+            futures = self.raw.describe_topics(
+                TopicCollection(names), request_timeout=self.timeout_s
+            )
+            found = dict[str, TopicDescription]()
+            for name, future in futures.items():
+                try:
+                    each: Any = self.result(future)
+                except KafkaException as error:
+                    is_hidden = error.args[0].name() == _HIDDEN
+                    if not (is_unknown(error.args[0]) or (is_hidden and is_hidden_absent)):
+                        raise
+                else:
+                    found[name] = TopicDescription(
+                        known_topic_id(str(each.topic_id)),
+                        len(each.partitions),
+                        min((len(one.replicas) for one in each.partitions), default=0),
+                    )
+            return found
+
+        return self.ask(ask)
+
     def _offsets(
         self,
         partitions: Iterable[_Partition],
@@ -413,6 +469,7 @@ class Admin:
         isolation_level: str,
         *,
         is_partial: bool,
+        least: int = 0,
     ) -> dict[_Partition, int]:
         import confluent_kafka
         from confluent_kafka import KafkaException
@@ -432,7 +489,7 @@ class Admin:
             for each, place in wanted.items():
                 try:
                     offset = self.result(futures[place]).offset
-                    if offset < _BEYOND_END:  # librdkafka's now and then, instead of an error
+                    if offset < least:  # librdkafka's now and then, instead of an error
                         raise KafkaException(kafka.KafkaError(_OFFSET_NOT_AVAILABLE))
                     found[each] = offset
                 except KafkaException as error:
@@ -469,6 +526,25 @@ class Admin:
             else:
                 outcome[name] = None
         return outcome
+
+
+def in_thread(call: Callable[[], _Answer]) -> "Future[_Answer]":
+    """Make a call of librdkafka's that blocks: who waits for the future can be interrupted.
+
+    Whoever waits no longer leaves the thread to itself; it ends with the call, or the process.
+    """
+    future: Future[_Answer] = Future()
+
+    def run() -> None:
+        try:
+            answer = call()
+        except BaseException as error:
+            future.set_exception(error)
+        else:
+            future.set_result(answer)
+
+    threading.Thread(target=run, name="headrace-question", daemon=True).start()
+    return future
 
 
 def _types() -> Any:

@@ -4,6 +4,7 @@ Properties may be written in Java's names or in librdkafka's; a Bus keeps librdk
 both. It holds no connection, and travels to Spark's workers.
 """
 
+import os
 from collections.abc import Iterable, Mapping
 from dataclasses import dataclass, field
 from pathlib import Path
@@ -12,17 +13,26 @@ from typing import Self
 from headrace.client.addresses import DEFAULT_BOOTSTRAP, Address, parse_addresses
 from headrace.client.java_names import java_properties
 from headrace.client.librdkafka_names import translate
+from headrace.client.secrets import shown
+from headrace.client.url import is_url, parse_url
 from headrace.properties import Assignment, read_properties
 
+BOOTSTRAP_VARIABLE = "HEADRACE_BOOTSTRAP"
 BOOTSTRAP_SERVERS = "bootstrap.servers"
 ISOLATION_LEVEL = "isolation.level"
 READ_COMMITTED, READ_UNCOMMITTED = "read_committed", "read_uncommitted"
 _QUIET = "0"  # syslog's "emergency", which librdkafka never is in
 
 
-@dataclass(frozen=True, slots=True)
+@dataclass(frozen=True, slots=True, repr=False)
 class Bus:
-    """The embedded broker or an Apache Kafka cluster."""
+    """The embedded broker or an Apache Kafka cluster: where it is, and how its clients log on.
+
+        bus = Bus("127.0.0.1:9092", {"client.id": "billing"})
+        assert bus.addresses == [("127.0.0.1", 9092)]
+
+    Properties may have Java's names or librdkafka's. A secret among them is never shown.
+    """
 
     bootstrap: str = DEFAULT_BOOTSTRAP
     properties: Mapping[str, str] = field(default_factory=dict)
@@ -50,6 +60,28 @@ class Bus:
     def from_file(cls, path: Path, bootstrap: str | None = None) -> Self:
         """From a properties file as Kafka's own clients have them."""
         return cls.of(read_properties(path), bootstrap)
+
+    @classmethod
+    def from_url(cls, url: str, source: str = "URL") -> Self:
+        """From `kafka://user:password@host:9092,host2:9092?property=value&…`.
+
+        The port is 9092 unless it is there. Who gives a user logs on by SASL PLAIN over TLS, unless
+        `security.protocol` and `sasl.mechanism` say otherwise. `source` is for errors to name.
+        """
+        addresses, given = parse_url(url, source)
+        return cls.of(given, addresses)
+
+    @classmethod
+    def from_environment(cls) -> Self:
+        """What the variable HEADRACE_BOOTSTRAP says: addresses, or a URL as `from_url` reads it.
+
+        127.0.0.1:9092 where it is not set.
+        """
+        value = os.environ.get(BOOTSTRAP_VARIABLE, "").strip() or DEFAULT_BOOTSTRAP
+        if is_url(value):
+            return cls.from_url(value, BOOTSTRAP_VARIABLE)
+        parse_addresses(value, BOOTSTRAP_VARIABLE)
+        return cls(value)
 
     @property
     def addresses(self) -> list[Address]:
@@ -79,6 +111,10 @@ class Bus:
             **(more or {}),
             **self.properties,
         }
+
+    def __repr__(self) -> str:
+        properties = f", {shown(self.properties)}" if self.properties else ""
+        return f"{type(self).__name__}({self.bootstrap!r}{properties})"
 
     def _assignments(self) -> list[Assignment]:
         return [

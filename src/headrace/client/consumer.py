@@ -1,7 +1,7 @@
 """Reading messages, alone or as a member of a group.
 
-A message that was returned is done when the next one is asked for, and only then may its offset be
-committed: one that was returned and not dealt with is never lost.
+What was returned is done when more is asked for, and only then may its offset be committed
+(`Inbox`): a message that was returned and not dealt with is never lost.
 """
 
 import contextlib
@@ -9,9 +9,10 @@ import threading
 import time
 from collections import deque
 from collections.abc import Callable, Iterable, Iterator, Mapping, Sequence
+from dataclasses import replace
 from datetime import datetime, timedelta
 from types import TracebackType
-from typing import TYPE_CHECKING, Any, ParamSpec, Self, TypeVar
+from typing import TYPE_CHECKING, Any, Self, TypeVar
 from uuid import uuid4
 
 from headrace.client.admin import DEFAULT_TIMEOUT_S
@@ -19,6 +20,7 @@ from headrace.client.bus import READ_COMMITTED, Bus
 from headrace.client.complaints import Complaints
 from headrace.client.error_table import is_passing, is_unknown
 from headrace.client.errors import BusError
+from headrace.client.inbox import Inbox
 from headrace.client.librdkafka import Partition
 from headrace.client.making import make_client
 from headrace.client.message import Message
@@ -35,7 +37,6 @@ DEFAULTS: Mapping[str, object] = {
     "isolation.level": READ_COMMITTED,
     # Messages that retention took before they were read are told of, not passed over.
     "auto.offset.reset": "error",
-    "enable.auto.offset.store": False,
     # Enough to be never short of messages, and not a gigabyte of memory as by default.
     "queued.max.messages.kbytes": 16 * 1024,
 }
@@ -43,7 +44,6 @@ MAX_MESSAGES = 500  # messages a poll returns, as Java's `max.poll.records`
 _SLICE_S = 0.1  # how soon an interruption and Ctrl-C are noticed
 _STORE_S = 1.0  # how long what is done may wait for the next commit to know of it
 _BEGINNING, _END, _STORED = -2, -1, -1000  # librdkafka's logical offsets
-_P = ParamSpec("_P")
 _Answer = TypeVar("_Answer")
 Start = str | int | datetime | timedelta | Position
 
@@ -52,12 +52,14 @@ class Consumer:
     """Reads messages of topics; iterate over it, or `poll`. Owned by one thread.
 
         with Consumer(bus, "orders", group="billing") as consumer:
-            for message in consumer:
-                ...
+            for message in consumer.poll():
+                print(message.partition, message.offset, message.text)
+            consumer.commit()
 
-    With a group, partitions are shared among its members and offsets are committed; a name that
-    begins with `^` is a pattern. Without, all partitions there are now are read and nothing is
-    committed.
+    What was returned counts as done when more is asked for, and is committed then; what a crash
+    finds undone is returned again. With a group, partitions are shared among its members; a name
+    that begins with `^` is a pattern. Without one, all partitions there are now are read and
+    nothing is committed.
     """
 
     def __init__(
@@ -70,8 +72,9 @@ class Consumer:
         timeout_s: float = DEFAULT_TIMEOUT_S,
         config: Mapping[str, object] | None = None,
     ) -> None:
-        """`start` is where to begin where the group has committed nothing: oldest, latest, an
-        offset, a time, a timedelta before now. `timeout_s` is the patience with questions.
+        """`start` is where to begin where the group has committed nothing: "oldest", "latest", an
+        offset, a datetime, a timedelta before now, or a Position. `timeout_s` bounds each question
+        to the bus; `config` is for librdkafka, the bus's own properties win over it.
         """
         from confluent_kafka import Consumer as Raw
 
@@ -81,34 +84,29 @@ class Consumer:
         self.timeout_s = timeout_s
         self._start = _checked_start(start)
         self._complaints = Complaints(self.bus)
-        self._buffer = deque[Message]()
-        # The offset of each partition after what lies in the buffer, after what was returned, after
-        # what the last call returned, and after what is done and librdkafka does not know of yet.
-        self._received = dict[Partition, int]()
-        self._given = dict[Partition, int]()
-        self._last = dict[Partition, int]()
-        self._done = dict[Partition, int]()
+        self._inbox = Inbox()
         self._stored_at = time.monotonic()
-        self._pending: BusError | None = None  # told once what came before it was returned
+        self._troubles = deque[BusError]()  # told once what came before them was returned
         self._interrupted = threading.Event()
-        self._is_closed = self._has_begun = False
+        self.is_closed = self._has_begun = False
         if not self.topics or not all(isinstance(each, str) and each for each in self.topics):
             raise ConfigError("topics", repr(topics), "name at least one topic")
-        merged: dict[str, object] = {
-            **DEFAULTS,
-            # librdkafka wants a name even from who joins no group; this one is never used.
-            "group.id": group if group is not None else f"headrace-{uuid4()}",
-            "enable.auto.commit": group is not None,
-            **(config or {}),
-        }
-        made = self.bus.client_config(merged)
+        if group is None and any(each.startswith("^") for each in self.topics):
+            raise ConfigError("topics", repr(topics), "a pattern takes a group: group=…")
+        if group == "":
+            raise ConfigError("group", "", "name it, or leave it out to read alone")
+        # A properties file for another purpose names another group.
+        ours = {"group.id": group or f"headrace-{uuid4()}", "enable.auto.offset.store": "false"}
+        if group is None:
+            ours["enable.auto.commit"] = "false"
+        reader = replace(self.bus, properties={**self.bus.properties, **ours})
+        merged = {**DEFAULTS, **(config or {}), "error_cb": self._complaints.on_error}
+        made = reader.client_config(merged)
         strategy = str(made.get("partition.assignment.strategy", ""))
         self._is_incremental = made.get("group.protocol") == "consumer" or (
             "cooperative" in strategy
         )
-        self._raw: Any = make_client(
-            self.bus, Raw, {**merged, "error_cb": self._complaints.on_error}
-        )
+        self._raw: Any = make_client(reader, Raw, merged)
 
     def poll(
         self, timeout_s: float | None = None, max_messages: int = MAX_MESSAGES
@@ -123,7 +121,7 @@ class Consumer:
 
     def __iter__(self) -> Iterator[Message]:
         """Message after message, until `interrupt` or `close`."""
-        while not self._is_closed:
+        while not self.is_closed:
             self.fill(None)
             if self.was_interrupted():
                 return
@@ -136,32 +134,29 @@ class Consumer:
     def commit(self) -> None:
         """Commit all that was returned so far; BusError if that did not work."""
         self._must_have_group()
-        if places := self._places(self._given):
+        if places := self._places(self._inbox.taken):
             self._ask(lambda: self._raw.commit(offsets=places, asynchronous=False))
 
     def committed(self) -> dict[Partition, int]:
         """The committed offset of each partition this consumer has, where there is one."""
-        return self._committed(self._received)
+        return self._committed(self._inbox.received)
 
     def assignment(self) -> list[Partition]:
         """The partitions this consumer reads now."""
-        return sorted(self._received)
+        return sorted(self._inbox.received)
 
     def seek(self, topic: str, partition: int, to: Start) -> None:
         """Go on from there; BusError if the partition is not among those this consumer reads."""
         place = self._owned(topic, partition)
         offset = self._offsets_of(_checked_start(to), [place])[place]
-        self._drop([place])
-        for each in (self._given, self._last, self._done):
-            each.pop(place, None)
-        self._received[place] = offset
+        self._inbox.move(place, offset)
         self._go_to(place)
 
     def _go_to(self, place: Partition) -> None:
         """Let librdkafka fetch from where it has to go on."""
         from confluent_kafka import KafkaException
 
-        (wanted,) = self._places({place: self._received[place]})
+        (wanted,) = self._places({place: self._inbox.received[place]})
         try:
             self._raw.seek(wanted)
         except KafkaException as error:
@@ -172,20 +167,17 @@ class Consumer:
                 self._raw.incremental_unassign([wanted])
                 self._raw.incremental_assign([wanted])
             else:
-                self._raw.assign(self._places(self._received))
+                self._raw.assign(self._places(self._inbox.received))
 
     def position(self, topic: str, partition: int) -> int | None:
         """The offset of the next message of a partition; None before anything is known."""
         place = self._owned(topic, partition)
-        for message in self._buffer:
-            if (message.topic, message.partition) == place:
-                return message.offset
-        return after if (after := self._received[place]) >= 0 else None
+        return offset if (offset := self._inbox.position(place)) >= 0 else None
 
     def lag(self) -> dict[Partition, int]:
         """How many offsets each partition has that this consumer has not returned yet."""
         behind = dict[Partition, int]()
-        for place in sorted(self._received):
+        for place in self.assignment():
             (asked,) = self._places({place: 0})
             oldest, end = self._ask(
                 lambda asked=asked: self._raw.get_watermark_offsets(  # type: ignore[misc]
@@ -198,8 +190,8 @@ class Consumer:
 
     def close(self) -> None:
         """Leave the group; what is done is committed. Does nothing the second time."""
-        if not self._is_closed:
-            self._is_closed = True
+        if not self.is_closed:
+            self.is_closed = True
             self._store_done()
             self._raw.close()
 
@@ -222,19 +214,12 @@ class Consumer:
         max_messages: int = MAX_MESSAGES,
         is_stopped: Callable[[], bool] = bool,
     ) -> None:
-        """Get messages unless some wait; what was taken before is done."""
-        if self._is_closed:
-            raise RuntimeError("the consumer is closed")
-        if max_messages < 1:
-            raise ValueError(f"max_messages is {max_messages}; one is the least")
-        if self._last:
-            self._done |= self._last
-            self._last.clear()
-        if self._buffer or self._pending:
-            if time.monotonic() >= self._stored_at + _STORE_S:
-                self._store_done()
+        """Get messages unless some are here; what was taken before is done."""
+        if self.has_more(max_messages):
             return
         self._store_done()
+        if self._inbox or self._troubles:
+            return
         try:
             if not self._has_begun:
                 self._begin()
@@ -243,6 +228,19 @@ class Consumer:
             # Ctrl-C, say, in the midst: what librdkafka has handed out and we have not is gone.
             self._rewind()
             raise
+
+    def has_more(self, max_messages: int = 1) -> bool:
+        """Whether there is something to take without waiting; what was taken before is done.
+
+        False too when it is time to tell librdkafka what is done: `fill` does.
+        """
+        if self.is_closed:
+            raise RuntimeError("the consumer is closed")
+        if max_messages < 1:
+            raise ValueError(f"max_messages is {max_messages}; one is the least")
+        self._inbox.finish()
+        is_here = bool(self._inbox or self._troubles)
+        return is_here and time.monotonic() < self._stored_at + _STORE_S
 
     def _wait(self, timeout_s: float | None, is_stopped: Callable[[], bool]) -> None:
         deadline = None if timeout_s is None else time.monotonic() + timeout_s
@@ -254,13 +252,13 @@ class Consumer:
                 self._receive(self._raw.consume(MAX_MESSAGES - 1, 0))
             elif (refused := self._complaints.take_refusal()) is not None:
                 raise refused
-            if self._buffer or self._pending or left <= 0:
+            if self._inbox or self._troubles or left <= 0:
                 return
 
     def _rewind(self) -> None:
         from confluent_kafka import KafkaException
 
-        for place in self._places(self._received):
+        for place in self._places(self._inbox.received):
             with contextlib.suppress(KafkaException):  # it begins there anyway
                 self._raw.seek(place)
 
@@ -272,64 +270,59 @@ class Consumer:
 
     def take(self, max_messages: int) -> list[Message]:
         """Up to so many messages of the buffer; raises what came instead."""
-        if not self._buffer:
-            if (error := self._pending) is not None:
-                self._pending = None
-                raise error
-            return []
-        count = min(max_messages, len(self._buffer))
-        taken = [self._buffer.popleft() for _ in range(count)]
-        for message in taken:
-            place = message.topic, message.partition
-            self._given[place] = self._last[place] = message.offset + 1
-        return taken
+        if not self._inbox and self._troubles:
+            raise self._troubles.popleft()
+        return self._inbox.take(max_messages)
 
     def _store_done(self) -> None:
         """Let librdkafka commit what is done."""
         from confluent_kafka import KafkaException
 
+        done = self._inbox.pop_done()
         if self.group is not None:
-            for place in self._places(self._done):
+            for place in self._places(done):
                 # A partition that went between two polls is its new owner's.
                 with contextlib.suppress(KafkaException):
                     self._raw.store_offsets(offsets=[place])
-        self._done.clear()
         self._stored_at = time.monotonic()
 
     def _receive(self, records: list[Any]) -> None:
-        add = self._buffer.append
+        messages = list[Message]()
+        add, mine = messages.append, self._inbox.received
         for record in records:
             if (error := record.error()) is not None:
                 self._on_event(record, error)
                 continue
-            topic, partition, offset = record.topic(), record.partition(), record.offset()
+            topic, partition = record.topic(), record.partition()
+            if (topic, partition) not in mine:
+                continue  # it went while these were handed over: its new owner reads them
             headers = record.headers()
             add(
                 Message(
                     topic,
                     partition,
-                    offset,
+                    record.offset(),
                     record.timestamp()[1],
                     record.key(),
                     record.value(),
                     tuple(headers) if headers else (),
                 )
             )
-            self._received[topic, partition] = offset + 1
+        self._inbox.put(messages)
 
     def _on_event(self, record: Any, error: "KafkaError") -> None:
         topic, partition = record.topic(), record.partition()
         if error.code() == error._PARTITION_EOF:
             return
         if error.code() == error._MAX_POLL_EXCEEDED:
-            self._pending = BusError(
+            trouble = BusError(
                 error,
                 f"{error.str()}; the group went on without this consumer, and what was returned "
                 "last may be read by another: poll more often, or raise max.poll.interval.ms",
                 is_passing=True,
             )
         elif error.code() == error._AUTO_OFFSET_RESET:
-            self._pending = BusError(
+            trouble = BusError(
                 error,
                 f"partition {partition} of {topic} has no offset {record.offset()} any more, or "
                 "not yet (retention, or a topic made again under its name); seek to where to go "
@@ -337,9 +330,12 @@ class Consumer:
                 is_passing=False,
             )
         elif is_unknown(error):
-            self._pending = BusError(error, f"there is no topic {topic}", is_passing=True)
+            trouble = BusError(error, f"there is no topic {topic}", is_passing=True)
         elif error.fatal() or not (is_passing(error) or error.retriable()):
-            self._pending = self._complaints.failure(error, None)
+            trouble = self._complaints.failure(error, None)
+        else:
+            return  # it passes
+        self._troubles.append(trouble)
 
     # Partitions
 
@@ -362,7 +358,7 @@ class Consumer:
             ]
             starts = self._offsets_of(self._start, places)
             self._raw.assign(self._places(starts))
-            self._received = starts
+            self._inbox.begin(starts)
         self._has_begun = True
 
     def _numbers_of(self, topic: str) -> list[int]:
@@ -391,34 +387,25 @@ class Consumer:
             new = [place for place in places if place not in committed]
             starts = committed | self._offsets_of(self._start, new)
         except BusError as error:
-            self._pending = error  # raised from here, it would cost what is being received
+            self._troubles.append(error)  # raised from here, it would cost what is being received
         if self._is_incremental:
             self._raw.incremental_assign(self._places(starts))
         else:
             self._raw.assign(self._places(starts))
-        self._received |= starts
+        self._inbox.begin(starts)
 
     def _on_revoke(self, _raw: object, went: "list[TopicPartition]") -> None:
         """They go, and with them what was not returned yet; librdkafka commits what is done."""
         places = [(each.topic, each.partition) for each in went]
-        self._drop(places)
-        for place in places:
-            for each in (self._received, self._given, self._last, self._done):
-                each.pop(place, None)
+        self._inbox.end(places)
         if self._is_incremental:
             self._raw.incremental_unassign(went)
         else:
             self._raw.unassign()
 
-    def _drop(self, places: Iterable[Partition]) -> None:
-        gone = {*places}
-        kept = [each for each in self._buffer if (each.topic, each.partition) not in gone]
-        self._buffer.clear()
-        self._buffer.extend(kept)
-
     def _owned(self, topic: str, partition: int) -> Partition:
-        if (topic, partition) not in self._received:
-            mine = ", ".join(f"{name}:{number}" for name, number in sorted(self._received))
+        if (topic, partition) not in self._inbox.received:
+            mine = ", ".join(f"{name}:{number}" for name, number in self.assignment())
             raise BusError(
                 None,
                 f"partition {partition} of {topic} is not read by this consumer now"

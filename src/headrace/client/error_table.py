@@ -58,6 +58,7 @@ _NAMES = {
         "NOT_COORDINATOR",
     ),
     Kind.UNKNOWN: (
+        "_NOENT",  # what librdkafka says of a leader where none of the partitions asked for has one
         "_UNKNOWN_PARTITION",
         "_UNKNOWN_TOPIC",
         "UNKNOWN_TOPIC_ID",

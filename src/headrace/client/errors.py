@@ -20,7 +20,14 @@ class PropertyError(ConfigError):
 
 
 class BusError(HeadraceError):
-    """The bus said no, or nothing; `reason` is librdkafka's KafkaError, None where nobody listens.
+    """The bus said no, or nothing; its text is a sentence with the way out.
+
+        try:
+            Admin(bus).create_topic("bad name!")
+        except BusError as error:
+            print(error.name, error.is_passing, error)
+
+    `reason` is librdkafka's KafkaError, None where nobody listens.
 
     `is_passing`: the same question may be answered in a moment; `is_timeout`: the time was over,
     and nothing is known beyond that.

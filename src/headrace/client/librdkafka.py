@@ -17,18 +17,28 @@ from headrace.client.making import make_client
 Partition = tuple[str, int]  # topic and partition
 
 
-def make_consumer(bus: Bus, config: Mapping[str, object]) -> Any:
-    """A confluent_kafka.Consumer; PropertyError names a property it does not take."""
+def make_consumer(
+    bus: Bus, config: Mapping[str, object], fixed: Mapping[str, object] | None = None
+) -> Any:
+    """A confluent_kafka.Consumer; PropertyError names a property it does not take.
+
+    The user's properties win over `config`, and `fixed` wins over them.
+    """
     from confluent_kafka import Consumer
 
-    return make_client(bus, Consumer, config)
+    return make_client(bus, Consumer, config, fixed)
 
 
-def make_producer(bus: Bus, config: Mapping[str, object]) -> Any:
-    """A confluent_kafka.Producer; PropertyError names a property it does not take."""
+def make_producer(
+    bus: Bus, config: Mapping[str, object], fixed: Mapping[str, object] | None = None
+) -> Any:
+    """A confluent_kafka.Producer; PropertyError names a property it does not take.
+
+    The user's properties win over `config`, and `fixed` wins over them.
+    """
     from confluent_kafka import Producer
 
-    return make_client(bus, Producer, config)
+    return make_client(bus, Producer, config, fixed)
 
 
 def places(offsets: Mapping[Any, int], note: str = "") -> list[Any]:

@@ -16,14 +16,24 @@ _logger = logging.getLogger(__name__)
 
 
 class Message(NamedTuple):
-    """One message of a topic."""
+    """One message of a topic.
+
+        with Producer(bus) as producer:
+            producer.send("harvest", "grain", headers={"unit": "tonne"})
+        with Consumer(bus, "harvest") as consumer:
+            message = consumer.poll()[0]
+        assert (message.text, message.key) == ("grain", None)
+        assert message.headers == (("unit", b"tonne"),)
+
+    `value` is None where there is none: the last message of a key that compaction lets go.
+    """
 
     topic: str
     partition: int
     offset: int
     timestamp_ms: int
     key: bytes | None
-    value: bytes | None  # None: the key's last message, which compaction lets go
+    value: bytes | None
     headers: tuple[Header, ...] = ()
 
     @property
@@ -61,6 +71,10 @@ class Waiting:
 
 class Delivery:
     """What becomes of one sent message: wait for it, await it, or have a function called.
+
+        with Producer(bus) as producer:
+            delivery = producer.send("orders", b"one tonne of grain").wait(10)
+        print(delivery.partition, delivery.offset)
 
     `partition`, `offset` and `timestamp_ms` are known once it is done; the offset stays None where
     nobody acknowledges (acks=0).

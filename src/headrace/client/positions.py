@@ -40,10 +40,24 @@ class Kind(Enum):
 
 
 class Position(NamedTuple):
-    """One written position; `value` is 0 for oldest and latest."""
+    """A place in a partition, as it was written; `value` is 0 for oldest and latest.
+
+        start = Position.parse("-1h")
+        with Consumer(bus, "orders", start=start) as consumer:
+            consumer.poll(timeout_s=1)
+        assert (Position.parse("oldest"), Position.parse("latest")) == (OLDEST, LATEST)
+
+    Whoever takes a position takes as well what it is written as, an offset, a datetime (a naive one
+    is local time, as everywhere in Python), or a timedelta before now.
+    """
 
     kind: Kind
     value: int = 0
+
+    @classmethod
+    def parse(cls, text: str) -> "Position":
+        """Read `oldest`, `120`, `-1h`, `2026-11-16T10:00`; ConfigError says what can be written."""
+        return parse_position(text, time.time_ns() // 1_000_000)
 
 
 OLDEST = Position(Kind.OLDEST)
@@ -58,7 +72,10 @@ def position_of(given: "str | int | datetime | timedelta | Position") -> Positio
     if isinstance(given, timedelta):
         return _time(now_ms - round(abs(given).total_seconds() * 1000), f"{given} before now")
     if isinstance(given, datetime):
-        return parse_position(given.isoformat(), now_ms)
+        try:
+            return _time(round(given.timestamp() * 1000), str(given))
+        except (OverflowError, ValueError):  # of the year 1, say
+            return _time(-1, str(given))
     if isinstance(given, int):
         return parse_position(str(given), now_ms)
     return parse_position(given, now_ms)

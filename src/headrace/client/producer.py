@@ -41,10 +41,10 @@ class Producer:
     """Sends messages to a bus. For any number of threads.
 
         with Producer(bus) as producer:
-            producer.send("orders", b"...", key="eu-1")
+            producer.send("orders", b"one tonne of grain", key="eu-1")
 
     Leaving the block waits for every acknowledgement, and raises BusError if a message was not
-    delivered and nobody has looked at its Delivery.
+    delivered and nobody has looked at its Delivery. After Ctrl-C it waits for nothing.
     """
 
     def __init__(

@@ -5,11 +5,14 @@ start, stop and signal its nodes. One command at a time changes a cluster as a w
 while another starts one of its nodes: nothing is started of a cluster that is gone.
 """
 
+import asyncio
 import contextlib
 import shutil
+import tempfile
 from collections.abc import Callable, Iterator, Mapping, Sequence
 from concurrent.futures import ThreadPoolExecutor
 from pathlib import Path
+from types import TracebackType
 from typing import TYPE_CHECKING, NamedTuple
 
 from headrace.client.addresses import Address
@@ -45,7 +48,14 @@ OnProgress = Callable[[Progress], None]
 
 
 class Cluster:
-    """One cluster. Not for several threads at once; several processes are fine."""
+    """A cluster of real Apache Kafka here. Not for several threads at once; several processes may.
+
+        with Cluster.create(brokers=1) as bus, Producer(bus) as producer:
+            producer.send("orders", b"one tonne of grain")
+
+    The block brings it up. At its end a cluster without a directory of the caller's is destroyed,
+    any other is down, and `Cluster.open` finds it again. `async with` does so in a thread.
+    """
 
     def __init__(self, directory: Path, layout: Layout, *, is_tied: bool = False) -> None:
         self.directory = directory.absolute()
@@ -61,11 +71,12 @@ class Cluster:
             for place in layout.nodes
         )
         self._has_lock = False
+        self._is_temporary = False
 
     @classmethod
     def create(
         cls,
-        directory: Path,
+        directory: Path | str | None = None,
         name: str = "default",
         *,
         brokers: int = 3,
@@ -78,7 +89,8 @@ class Cluster:
     ) -> "Cluster":
         """Lay out a new cluster in a new or empty directory; nothing is started yet.
 
-        `is_tied`: its nodes end with this process, if its main thread starts them.
+        Without a directory it has a temporary one. `is_tied`: its nodes end with this process, if
+        its main thread starts them; those of a temporary one always do.
         """
         layout = layouts.plan(
             name,
@@ -89,6 +101,8 @@ class Cluster:
             settings=settings,
             jvm_flags=jvm_flags,
         )
+        is_temporary = directory is None
+        directory = Path(directory or tempfile.mkdtemp(prefix="headrace-kafka-"))
         check_directory(directory)
         try:
             directory.mkdir(parents=True, exist_ok=True)
@@ -101,26 +115,31 @@ class Cluster:
             ) from error
         with lock:
             _lay_down(layout, directory)
-        return cls(directory, layout, is_tied=is_tied)
+        made = cls(directory, layout, is_tied=is_tied or is_temporary)
+        made._is_temporary = is_temporary
+        return made
 
     @classmethod
-    def open(cls, directory: Path) -> "Cluster":
+    def open(cls, directory: Path | str) -> "Cluster":
         """Find the cluster that was made in `directory`."""
         try:
-            return cls(directory, layouts.read(directory))
+            return cls(Path(directory), layouts.read(Path(directory)))
         except OSError as error:
             raise ClusterError(f"there is no cluster in {directory}") from error
 
     @property
     def name(self) -> str:
+        """What it was called when it was made."""
         return self.layout.name
 
     @property
     def version(self) -> str:
+        """Kafka's."""
         return self.layout.version
 
     @property
     def brokers(self) -> tuple[Node, ...]:
+        """The nodes that have topics and serve clients."""
         return tuple(node for node in self.nodes if BROKER in node.roles)
 
     @property
@@ -130,6 +149,7 @@ class Cluster:
 
     @property
     def bootstrap(self) -> str:
+        """All its brokers, for `bootstrap.servers`."""
         return ",".join(node.bootstrap for node in self.brokers)
 
     @property
@@ -168,6 +188,7 @@ class Cluster:
         return any(node.state != STOPPED for node in self.nodes)
 
     def node(self, node_id: int) -> Node:
+        """One of its nodes, to `start`, `stop`, `kill`, `pause` or `resume`."""
         for node in self.nodes:
             if node.id == node_id:
                 return node
@@ -228,6 +249,42 @@ class Cluster:
             (self.directory / _LOCK_FILE).unlink(missing_ok=True)
         with contextlib.suppress(OSError):  # what others have put there stays
             self.directory.rmdir()
+
+    def __enter__(self) -> Bus:
+        try:
+            self.up()
+        except BaseException:  # what it has started it has stopped
+            if self._is_temporary:
+                self._leave()
+            raise
+        return self.bus
+
+    def __exit__(
+        self,
+        kind: type[BaseException] | None,
+        error: BaseException | None,
+        traceback: TracebackType | None,
+    ) -> None:
+        self._leave()
+
+    async def __aenter__(self) -> Bus:
+        return await asyncio.to_thread(self.__enter__)
+
+    async def __aexit__(
+        self,
+        kind: type[BaseException] | None,
+        error: BaseException | None,
+        traceback: TracebackType | None,
+    ) -> None:
+        await asyncio.to_thread(self._leave)
+
+    def _leave(self) -> None:
+        if not self.is_there:
+            return  # destroyed inside the block
+        if self._is_temporary:
+            self.destroy()
+        else:
+            self.down()
 
     @contextlib.contextmanager
     def in_use(self) -> Iterator[None]:

@@ -53,7 +53,7 @@ def test_setup_builds_an_archive_that_java_uses(
     tmp_path: Path, monkeypatch: pytest.MonkeyPatch
 ) -> None:
     built = tmp_path / "spark.jsa"
-    monkeypatch.setattr("headrace.pipelines.spark.archive.archive_path", lambda *_: built)
+    monkeypatch.setattr("headrace.pipelines.spark.class_archive.archive_path", lambda *_: built)
     monkeypatch.setenv("HEADRACE_STATE_DIR", str(tmp_path))
 
     result = CliRunner().invoke(APP, [])

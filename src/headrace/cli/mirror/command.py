@@ -23,12 +23,19 @@ from headrace.cli.terminal import (
     tell,
 )
 from headrace.cli.topics.description import human_bytes
-from headrace.client.admin import DEFAULT_TIMEOUT_S
-from headrace.mirror.end import End
+from headrace.client.admin import DEFAULT_TIMEOUT_S, Admin
+from headrace.client.errors import BusError, PropertyError
+from headrace.mirror.endpoint import Endpoint
 from headrace.mirror.errors import MirrorError, MirrorRefusedError
+from headrace.mirror.interface import (
+    DEFAULT_COMPRESSION,
+    DEFAULT_INTERVAL_S,
+    DEFAULT_NAME,
+    Options,
+    Outlook,
+    Summary,
+)
 from headrace.mirror.mirror import Mirror
-from headrace.mirror.options import DEFAULT_COMPRESSION, DEFAULT_INTERVAL_S, DEFAULT_NAME, Options
-from headrace.mirror.summary import Outlook, Summary
 from headrace.pipelines.running.settings import default_state_dir
 
 EPILOG = "Example: headrace mirror --from 127.0.0.1:9092 --to 127.0.0.1:19092 --topics 'orders.*'"
@@ -145,6 +152,11 @@ def mirror(
     Partition, order, key, value, headers and timestamp stay as they are. It can be ended in any
     way, kill -9 included, and be started again: nothing is lost and nothing comes twice.
     """
+    with ending_well():  # a signal ends it at once as long as there is nothing to end well
+        admins = {
+            "--from": _connect("--from", source, from_config, from_properties, timeout, verbose),
+            "--to": _connect("--to", target, to_config, to_properties, timeout, verbose),
+        }
     with ending_well(), Interruption() as interruption, MirrorView() as view:
         options = Options(
             default_state_dir(),
@@ -160,27 +172,18 @@ def mirror(
             name=name,
         )
 
-        def end(
-            option: str,
-            bootstrap: str | None,
-            config: Path | None,
-            properties: Iterable[str] | None,
-        ) -> End:
-            connection = _connect(option, bootstrap, config, properties, timeout, verbose)
-            return End(
-                f"{option} {connection.bootstrap}",
-                connection.config(),
+        ends = [
+            Endpoint(
+                f"{option} {admin.bus.bootstrap}",
+                admin.bus,
                 timeout_s=timeout,
                 listener=view,
                 is_stopped=lambda: bool(interruption),
+                config=admin.config,
             )
-
-        work = Mirror(
-            end("--from", source, from_config, from_properties),
-            end("--to", target, to_config, to_properties),
-            options,
-            view,
-        )
+            for option, admin in admins.items()
+        ]
+        work = Mirror(ends[0], ends[1], options, view)
         if dry_run:
             _print_outlook(_told(work.look), is_json=is_json)
             return
@@ -194,16 +197,12 @@ def mirror(
 
 def _told(function: Callable[[], _Answer]) -> _Answer:
     """Call it; its errors end the command in one sentence."""
-    from confluent_kafka import KafkaException
-
     try:
         return function()
-    except MirrorRefusedError as error:
+    except (MirrorRefusedError, PropertyError) as error:
         raise CommandError(str(error), EXIT_USAGE) from error
-    except MirrorError as error:
+    except (MirrorError, BusError) as error:
         raise CommandError(str(error)) from error
-    except KafkaException as error:
-        raise CommandError(error.args[0].str()) from error
 
 
 def _connect(
@@ -213,7 +212,7 @@ def _connect(
     properties: Iterable[str] | None,
     timeout_s: float,
     is_verbose: bool,
-) -> Connection:
+) -> Admin:
     connection = Connection(
         bootstrap,
         client_config=config,
@@ -231,8 +230,7 @@ def _connect(
         raise CommandError(
             f"no broker answers at {connection.bootstrap}; start it, or name another with {option}"
         ) from error
-    connection.admin()  # complains about a property that cannot be
-    return connection
+    return connection.admin()  # complains about a property that cannot be
 
 
 def _pattern(option: str, text: str) -> re.Pattern[str]:

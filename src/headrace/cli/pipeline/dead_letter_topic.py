@@ -12,7 +12,7 @@ from headrace.cli.terminal import UsageError
 from headrace.client.error_table import is_loading
 from headrace.pipelines.dead_letters.letter import (
     DeadLetter,
-    Source,
+    LetterSource,
     default_topic,
     position_group,
 )
@@ -76,7 +76,7 @@ class Box:
         ends = self._offsets.ends(None, is_following=False).offsets
         return {each[1]: (starts[each], ends[each]) for each in self._partitions}
 
-    def has_record(self, source: Source) -> bool:
+    def has_record(self, source: LetterSource) -> bool:
         """Whether the record a letter is of can still be read where it was."""
         from confluent_kafka import KafkaException, TopicPartition
 

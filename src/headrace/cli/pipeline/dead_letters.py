@@ -26,9 +26,9 @@ from headrace.cli.terminal import (
     tell,
 )
 from headrace.client.positions import MAX_TIME_MS
-from headrace.pipelines.dead_letters.letter import DeadLetter, Source
+from headrace.pipelines.dead_letters.letter import DeadLetter, LetterSource
 from headrace.pipelines.dead_letters.reading import each_once, read_letters
-from headrace.pipelines.dead_letters.resubmission import Plan, Resubmission
+from headrace.pipelines.dead_letters.resubmission import Resubmission, ResubmissionPlan
 from headrace.pipelines.dead_letters.sent import Sent, TooManyRangesError
 
 EPILOG = "Example: headrace pipeline dead-letters table --summary"
@@ -191,7 +191,7 @@ def _resubmit(
     def read() -> Iterator[DeadLetter]:
         return read_letters(bus, box.topic, everything, box.connection.timeout_s)
 
-    plan = Plan(read(), sent, is_chosen, is_again=is_again, limit=limit)
+    plan = ResubmissionPlan(read(), sent, is_chosen, is_again=is_again, limit=limit)
     for target in [to] if to else list(plan.topics):
         find_partitions(box.connection, box.consumer, [target], None)  # or says it is not there
     if not to:
@@ -217,7 +217,7 @@ def _resubmit(
     _refuse_cut(box, plan.cut)
 
 
-def _tell_of_other_topics(box: Box, sources: Iterable[Source]) -> None:
+def _tell_of_other_topics(box: Box, sources: Iterable[LetterSource]) -> None:
     """Say which letters go to another topic than they are from, though it has the same name."""
     cluster_id = box.cluster_id()
     ids = box.topic_ids(each.topic for each in sources)
@@ -233,7 +233,7 @@ def _tell_of_other_topics(box: Box, sources: Iterable[Source]) -> None:
         tell(f"{_count(count)} came from a topic {topic} that was deleted and made again since")
 
 
-def _refuse_cut(box: Box, sources: "list[Source]") -> None:
+def _refuse_cut(box: Box, sources: "list[LetterSource]") -> None:
     """Raise CommandError for letters that lack a part of their record, naming where that is."""
     if not sources:
         return
@@ -252,7 +252,7 @@ def _refuse_cut(box: Box, sources: "list[Source]") -> None:
     raise CommandError(sentence)
 
 
-def _place(source: Source) -> str:
+def _place(source: LetterSource) -> str:
     return f"{source.topic}:{source.partition}:{source.offset}"
 
 

@@ -194,13 +194,12 @@ def run(
     Ctrl-C at once.
     """
     with in_our_words():
-        from headrace.pipelines.registry import find
+        from headrace.pipelines.registry import load_pipeline
         from headrace.pipelines.running.run_state import RunDirectory
         from headrace.pipelines.running.runner import run_pipeline
         from headrace.pipelines.running.settings import BUS_TIMEOUT_S, RunSettings, Trigger
         from headrace.pipelines.running.source_logs import parse_on_other_log
         from headrace.pipelines.running.view import view_for
-        from headrace.pipelines.sinks.uri import parse_sink
         from headrace.pipelines.source import TopicSource
         from headrace.pipelines.spark.settings import LOCAL_MASTER
 
@@ -213,9 +212,7 @@ def run(
             max_rows_per_batch=max_rows,
             on_data_loss=on_data_loss,
         )
-        module = find(name)
-        sinks = tuple(parse_sink(uri, options) for uri in to or ())
-        pipeline = module.build(options, source, sinks)
+        pipeline = load_pipeline(name, source=source, sinks=to or (), options=options)
         settings = RunSettings(
             name=run_name or pipeline.name,
             master=master or LOCAL_MASTER,

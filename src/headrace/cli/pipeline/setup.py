@@ -52,7 +52,7 @@ def setup(
 
 def _prepare(list_file: Path | None, *, has_archive: bool, is_rebuilt: bool) -> dict[str, object]:
     from headrace.java.installation import find_java
-    from headrace.pipelines.spark.archive import archive_path
+    from headrace.pipelines.spark.class_archive import archive_path
     from headrace.pipelines.spark.installation import check_pyspark
     from headrace.pipelines.spark.jars import spark_jars
 
@@ -85,7 +85,7 @@ def _java_line(java: "Java") -> str:
 def _train(path: Path) -> None:
     """Build the archive against a broker of our own that lives as long as that takes."""
     from headrace.cli.connection import Connection
-    from headrace.pipelines.spark.archive import build_archive
+    from headrace.pipelines.spark.class_archive import build_archive
     from headrace.pipelines.spark.output import default_log_file
     from headrace.testing import running_broker
 

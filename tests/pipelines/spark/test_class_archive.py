@@ -4,7 +4,7 @@ from pathlib import Path
 import pytest
 
 from headrace.pipelines.errors import SparkError
-from headrace.pipelines.spark.archive import archive_path, build_archive, use_archive
+from headrace.pipelines.spark.class_archive import archive_path, build_archive, use_archive
 
 pytestmark = pytest.mark.java
 
@@ -23,7 +23,7 @@ def test_no_archive_no_flags(tmp_path: Path) -> None:
 
 
 @pytest.mark.parametrize("leaves_file", [True, False])
-def test_a_training_that_fails_leaves_no_archive(
+def test_a_workload_that_fails_leaves_no_archive(
     tmp_path: Path, monkeypatch: pytest.MonkeyPatch, leaves_file: bool
 ) -> None:
     path = tmp_path / "spark.jsa"
@@ -36,6 +36,6 @@ def test_a_training_that_fails_leaves_no_archive(
     monkeypatch.setattr(subprocess, "run", fail)
 
     with pytest.raises(SparkError, match="could not be built: the broker does not answer; Spark"):
-        build_archive(path, "127.0.0.1:1", "training", tmp_path / "log")
+        build_archive(path, "127.0.0.1:1", "readings", tmp_path / "log")
 
     assert list(tmp_path.iterdir()) == []

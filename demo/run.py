@@ -11,8 +11,6 @@ from dataclasses import dataclass
 from pathlib import Path
 from typing import TYPE_CHECKING
 
-from confluent_kafka.admin import AdminClient
-from confluent_kafka.cimpl import NewTopic
 from rich.console import Console
 
 from demo.comparison import (
@@ -24,16 +22,19 @@ from demo.comparison import (
     check_equal,
     side_by_side,
 )
+from demo.kept_data import BROKER, DATABASE, LAKE, TOPIC, our_command
 from demo.letters import all_letters, reasons_table
 from demo.pipelines import DemoPipeline, RunningPipelines
 from demo.plot import can_plot, write_plot
-from demo.remains import BROKER, DATABASE, LAKE, TOPIC, our_command
 from demo.sending import FeedSender
 from demo.sensors import SCHEMA, Books
 from demo.view import view
 from demo.watch import Watcher
+from headrace.client.admin import Admin
+from headrace.client.bus import Bus
 from headrace.errors import HeadraceError
 from headrace.installing import how_to_install
+from headrace.patience import Patience
 from headrace.testing import BrokerProcess, broker_process
 
 if TYPE_CHECKING:
@@ -42,7 +43,6 @@ if TYPE_CHECKING:
 PARTITIONS = 4
 DEAD_LETTER_TOPIC = "table.dead-letters"
 _LOOK_SECONDS = 0.5
-_PATIENCE_SECONDS = 30.0
 # Once the feed is over, what is left is seconds of work; this long means that something hangs.
 _CATCH_UP_SECONDS = 180.0
 _KEPT_RATE = 50.0
@@ -53,7 +53,7 @@ class DemoError(HeadraceError):
 
 
 @dataclass(frozen=True, kw_only=True)
-class Wishes:
+class DemoOptions:
     """What the user asked for."""
 
     seconds: float
@@ -62,21 +62,21 @@ class Wishes:
     is_kept: bool
 
 
-class Story:
+class DemoRun:
     """One run of the demo in one directory."""
 
-    def __init__(self, console: Console, directory: Path, wishes: Wishes) -> None:
-        self._console, self._wishes = console, wishes
+    def __init__(self, console: Console, directory: Path, options: DemoOptions) -> None:
+        self._console, self._options = console, options
         self._state_dir = directory / "state"
         self._broker_dir = directory / BROKER
         self._lake, self._database = directory / LAKE, directory / DATABASE
-        options = {"format": "json", "schema": SCHEMA, "table": TOPIC, "key": "sensor"}
+        table = {"format": "json", "schema": SCHEMA, "table": TOPIC, "key": "sensor"}
         self._pipelines = (
             DemoPipeline(name="archive", topic=TOPIC, to=f"parquet:{self._lake}"),
-            DemoPipeline(name="table", topic=TOPIC, to=f"sqlite:{self._database}", options=options),
+            DemoPipeline(name="table", topic=TOPIC, to=f"sqlite:{self._database}", options=table),
         )
 
-    def tell(self) -> None:
+    def run(self) -> None:
         """Run it; raises HeadraceError when something is not as it must be."""
         with contextlib.ExitStack() as stack:
             broker = stack.enter_context(broker_process(self._broker_dir))
@@ -84,7 +84,7 @@ class Story:
                 f"a broker on {broker.bootstrap}, ready {broker.ready_seconds:.2f} s after its "
                 f"start; sensors send JSON to its topic {TOPIC}, about one in a hundred is bad"
             )
-            _create_topic(broker.bootstrap)
+            Admin(Bus(broker.bootstrap)).create_topic(TOPIC, PARTITIONS)
             self._say("two pipelines follow them, on one Spark session; as commands they are")
             for each in self._pipelines:
                 self._say(f"  {each.command(broker.bootstrap, self._state_dir)}")
@@ -101,19 +101,19 @@ class Story:
             self._compare(running.spark, broker, books)
             self._show_letters(broker, books)
             self._plot(watcher)
-            if self._wishes.is_kept:
+            if self._options.is_kept:
                 self._keep(broker, running)
             self._say("stopping the pipelines, Spark and the broker")
         self._say("stopped")
 
     def _follow(self, broker: BrokerProcess, watcher: Watcher, running: RunningPipelines) -> Books:
         """Show the feed and the pipelines until these have all of it; return the feed's books."""
-        wishes = self._wishes
+        options = self._options
         with (
-            FeedSender(broker.bootstrap, TOPIC, rate=wishes.rate, seconds=wishes.seconds) as feed,
+            FeedSender(broker.bootstrap, TOPIC, rate=options.rate, seconds=options.seconds) as feed,
             view(self._console, watcher) as show,
         ):
-            deadline = None
+            patience = None  # from the end of the feed on
             while True:
                 running.check()
                 is_sending = feed.is_running
@@ -123,8 +123,8 @@ class Story:
                 if not is_sending and lag == 0:
                     return feed.wait()
                 if not is_sending:
-                    deadline = deadline or time.monotonic() + _CATCH_UP_SECONDS
-                    if time.monotonic() > deadline:
+                    patience = patience or Patience(_CATCH_UP_SECONDS)
+                    if patience.is_over:
                         raise DemoError(
                             f"the pipelines have not caught up {_CATCH_UP_SECONDS:g} s after the "
                             f"last message: {lag:,} are left"
@@ -174,8 +174,8 @@ class Story:
         if not can_plot():
             self._say(f"no plot: it needs matplotlib: {how_to_install('bench', 'matplotlib')}")
             return
-        write_plot(watcher.looks, watcher.groups, self._wishes.plot)
-        self._say(f"\nthe rates as a picture: {self._wishes.plot.absolute()}")
+        write_plot(watcher.looks, watcher.groups, self._options.plot)
+        self._say(f"\nthe rates as a picture: {self._options.plot.absolute()}")
 
     def _keep(self, broker: BrokerProcess, running: RunningPipelines) -> None:
         """Leave all running, with a slow feed, until Ctrl-C."""
@@ -218,9 +218,3 @@ def _ask_spark(spark: "SparkSession", place: str) -> Answers:
         sensors=latest["sensors"],
         hundredths=latest["hundredths"],
     )
-
-
-def _create_topic(bootstrap: str) -> None:
-    admin = AdminClient({"bootstrap.servers": bootstrap, "log_level": 0})
-    for future in admin.create_topics([NewTopic(TOPIC, PARTITIONS, 1)]).values():
-        future.result(_PATIENCE_SECONDS)

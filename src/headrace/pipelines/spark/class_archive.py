@@ -33,9 +33,9 @@ def use_archive(path: Path) -> list[str]:
 
 
 def build_archive(path: Path, bootstrap: str, topic: str, log_file: Path) -> None:
-    """Make the archive at `path` by a training run that reads and writes `topic`."""
+    """Make the archive at `path` by a run that reads and writes `topic`."""
     temporary = path.with_suffix(f".{os.getpid()}")
-    command = [sys.executable, "-m", "headrace.pipelines.spark.training"]
+    command = [sys.executable, "-m", "headrace.pipelines.spark.archive_workload"]
     try:
         answer = subprocess.run(
             [*command, bootstrap, topic, temporary, log_file],

@@ -5,10 +5,10 @@ are, and in it nobody who is bad is missing, while of the good ones few are in. 
 reading, for the dead letters, decodes those that are in it and no others.
 """
 
-import time
 from dataclasses import dataclass
 from typing import TYPE_CHECKING, Any
 
+from headrace.patience import Patience
 from headrace.pipelines.definition import ERROR_COLUMN, RECORD_COLUMN
 
 if TYPE_CHECKING:
@@ -24,7 +24,7 @@ _WORD_BITS, _WORD_BYTES = 64, 8
 
 
 @dataclass(frozen=True, slots=True)
-class Counted:
+class RowCount:
     """What a pass has seen."""
 
     rows: int
@@ -47,7 +47,7 @@ class Counted:
         return records.where(F.getbit(word, bit) == 1)
 
 
-class Census:
+class RowCounter:
     """Counts one pass over decoded rows."""
 
     def __init__(self, *, can_fail: bool) -> None:
@@ -67,22 +67,20 @@ class Census:
             figures += [F.count(F.col(ERROR_COLUMN)).alias(_BAD), F.expr(bits).alias(_BITS)]
         return decoded.observe(self._observation, *figures)
 
-    def take(self) -> Counted | None:
+    def take(self) -> RowCount | None:
         """What the pass has counted; None if there was none."""
         from py4j.protocol import Py4JJavaError
 
         java: Any = self._observation._jo
         future = java.future()
-        deadline = time.monotonic() + _TIMEOUT_S
-        while not future.isCompleted():
-            if time.monotonic() >= deadline:
-                return None
-            time.sleep(_PAUSE_S)
+        patience = Patience(_TIMEOUT_S, first_pause_s=_PAUSE_S, longest_pause_s=_PAUSE_S)
+        if not patience.until(future.isCompleted):
+            return None
         try:
             found = self._observation.get
         except Py4JJavaError:  # of a plan that was found to give no rows: done, and without figures
             return None
-        return Counted(found[_ROWS], found.get(_BAD, 0), bytes(found.get(_BITS, b"")))
+        return RowCount(found[_ROWS], found.get(_BAD, 0), bytes(found.get(_BITS, b"")))
 
 
 def _bucket(of: str) -> str:

@@ -6,7 +6,7 @@ import pytest
 from tests.pipelines.decoders.records import records_of
 
 from headrace.pipelines.decoders import Json
-from headrace.pipelines.running.census import Census, Counted
+from headrace.pipelines.running.row_count import RowCount, RowCounter
 
 if TYPE_CHECKING:
     from pyspark.sql import SparkSession
@@ -22,13 +22,13 @@ def test_the_bad_ones_are_all_among_the_suspects_and_hardly_anyone_else(
     bad = {7, 300, 1999}
     values = [b"{" if n in bad else b'{"n":%d}' % n for n in range(2000)]
     records = records_of(spark, values).repartition(3).persist()
-    census = Census(can_fail=True)
+    counter = RowCounter(can_fail=True)
 
-    census.of(DECODER.decode(records)).where("_error is null").write.format("noop").mode(
+    counter.of(DECODER.decode(records)).where("_error is null").write.format("noop").mode(
         "overwrite"
     ).save()
 
-    counted = census.take()
+    counted = counter.take()
     assert counted
     assert (counted.rows, counted.bad) == (2000, 3)
     suspects = {row.offset for row in counted.suspects(records).select("offset").collect()}
@@ -37,17 +37,17 @@ def test_the_bad_ones_are_all_among_the_suspects_and_hardly_anyone_else(
 
 
 def test_of_a_pass_that_needed_no_row_nothing_is_known(spark: "SparkSession") -> None:
-    census = Census(can_fail=True)
+    counter = RowCounter(can_fail=True)
 
-    census.of(DECODER.decode(records_of(spark, [b"{"]))).where("false").collect()
+    counter.of(DECODER.decode(records_of(spark, [b"{"]))).where("false").collect()
 
-    assert census.take() is None
+    assert counter.take() is None
 
 
 @pytest.mark.parametrize("first", [0x01, 0x80])
 def test_a_bitmap_of_small_words_has_all_its_bits(spark: "SparkSession", first: int) -> None:
     bits = bytes([first]) + bytes(4095)
 
-    suspects = Counted(500, 1, bits).suspects(records_of(spark, [b"{"] * 500))
+    suspects = RowCount(500, 1, bits).suspects(records_of(spark, [b"{"] * 500))
 
     assert suspects.count() < 10

@@ -1,7 +1,7 @@
 """What a pipeline does, once and small, so that Java loads the classes it will need.
 
-`python -m headrace.pipelines.spark.training BOOTSTRAP TOPIC ARCHIVE LOG_FILE` leaves a class-data
-archive. The topic has JSON records with a field `number`.
+`python -m headrace.pipelines.spark.archive_workload BOOTSTRAP TOPIC ARCHIVE LOG_FILE` leaves a
+class-data archive. The topic has JSON records with a field `number`.
 """
 
 import sys
@@ -23,7 +23,7 @@ _FLAGS = "-XX:ArchiveClassesAtExit={archive} -Xlog:disable -XX:TieredStopAtLevel
 _DUMP_TIMEOUT_S = 300
 
 
-def train(spark: "SparkSession", bootstrap: str, topic: str, directory: Path) -> None:
+def run_workload(spark: "SparkSession", bootstrap: str, topic: str, directory: Path) -> None:
     """Read, decode, count, write: as a batch and as a stream."""
     options = {
         "kafka.bootstrap.servers": bootstrap,
@@ -73,12 +73,12 @@ def _same(batches: "Iterable[RecordBatch]") -> "Iterator[RecordBatch]":
 
 
 def main(bootstrap: str, topic: str, archive: str, log_file: str) -> int:
-    """Run the training in a session of its own; the archive is there when this returns."""
+    """Run the workload in a session of its own; the archive is there when this returns."""
     conf = {JAVA_OPTIONS: _FLAGS.format(archive=archive)}
     try:
-        spark = open_session("headrace-training", conf=conf, log_file=Path(log_file))
-        with tempfile.TemporaryDirectory(prefix="headrace-training-") as directory:
-            train(spark, bootstrap, topic, Path(directory))
+        spark = open_session("headrace-class-archive", conf=conf, log_file=Path(log_file))
+        with tempfile.TemporaryDirectory(prefix="headrace-class-archive-") as directory:
+            run_workload(spark, bootstrap, topic, Path(directory))
         close_session(spark, timeout_s=_DUMP_TIMEOUT_S)
     except HeadraceError as error:
         print(error, file=sys.stderr)
