@@ -25,7 +25,7 @@ def take_look(admin: Admin) -> Look:
     ]
     at_s = time.monotonic()
     ends = admin.end_offsets(led, is_partial=True)
-    return Look(at_s, ends, admin.log_sizes(metadata), _groups(admin.raw, timeout_s))
+    return Look(at_s, ends, admin.log_sizes(), _groups(admin.raw, timeout_s))
 
 
 def _groups(admin: Any, timeout_s: float) -> dict[str, GroupLook]:
