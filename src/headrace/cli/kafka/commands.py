@@ -8,7 +8,7 @@ from headrace.cli.endings import tell
 from headrace.cli.kafka import drill, nodes, status, tool, up
 from headrace.cli.kafka.options import Dir, Name, open_cluster
 from headrace.cli.terminal import Json, Yes, confirm, help_style, print_json, print_table
-from headrace.kafka.places import DEFAULT_NAME, clusters_directory, forget, known_names
+from headrace.kafka.cluster_names import DEFAULT_NAME, clusters_directory, forget, known_names
 
 app = typer.Typer(
     help="Run clusters of real Apache Kafka on this machine.",

@@ -11,9 +11,9 @@ from headrace.cli.endings import EXIT_FAILED, UsageError, tell
 from headrace.cli.interruption import Interruption
 from headrace.cli.kafka.options import Dir, Name, open_cluster
 from headrace.cli.terminal import NONE, print_facts, print_heading, print_table
+from headrace.kafka.cluster_names import DEFAULT_NAME
 from headrace.kafka.drill.plan import Plan, Scenario
 from headrace.kafka.errors import DrillError
-from headrace.kafka.places import DEFAULT_NAME
 
 if TYPE_CHECKING:
     from headrace.kafka.drill.report import DrillReport, ScenarioReport

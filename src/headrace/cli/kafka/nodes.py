@@ -17,10 +17,10 @@ from headrace.cli.kafka.options import (
     option_for,
 )
 from headrace.cli.terminal import Json, print_json
-from headrace.kafka.places import DEFAULT_NAME
+from headrace.kafka.cluster_names import DEFAULT_NAME
 
 if TYPE_CHECKING:
-    from headrace.kafka.cluster_node import Node
+    from headrace.kafka.node import Node
 
 _RUNNING, _PAUSED, _STOPPED = "running", "paused", "stopped"
 _FOLLOW_S = 0.2

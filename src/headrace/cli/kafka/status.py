@@ -21,7 +21,7 @@ from headrace.cli.terminal import (
     print_table,
 )
 from headrace.client.errors import BusError
-from headrace.kafka.places import DEFAULT_NAME
+from headrace.kafka.cluster_names import DEFAULT_NAME
 
 if TYPE_CHECKING:
     from headrace.client.cluster_questions import Replica

@@ -12,8 +12,8 @@ import typer
 from headrace.cli.endings import UsageError
 from headrace.cli.kafka.options import Dir, Name, open_cluster
 from headrace.cli.terminal import print_table
+from headrace.kafka.cluster_names import DEFAULT_NAME
 from headrace.kafka.errors import ClusterError
-from headrace.kafka.places import DEFAULT_NAME
 
 EPILOG = "Example: headrace kafka tool topics --describe"
 # Options before the tool's name are ours, all behind it are the tool's.
@@ -21,7 +21,7 @@ CONTEXT = {"allow_interspersed_args": False, "ignore_unknown_options": True}
 
 
 def _tool_names(incomplete: str) -> list[str]:
-    from headrace.kafka.tool_names import TOOLS
+    from headrace.kafka.tools import TOOLS
 
     return [name for name in TOOLS if name.startswith(incomplete)]
 
@@ -45,7 +45,7 @@ def tool(
     Options of ours stand before the tool's name; what is behind it is the tool's, --help too.
     The tool's exit code is the command's.
     """
-    from headrace.kafka.tool_names import TOOLS
+    from headrace.kafka.tools import TOOLS
 
     if list_:
         print_table(("tool", "for"), [(each, TOOLS[each].summary) for each in TOOLS])
@@ -66,7 +66,7 @@ def _become(tool_name: str, words: Sequence[str], name: str, directory: Path | N
     from headrace.java.jars import cache_directory
     from headrace.kafka.jars import KAFKA_VERSION
     from headrace.kafka.jvm import SMALL_JVM, java_command, use_archive, write_log4j
-    from headrace.kafka.tool_names import TOOLS, class_of, lacks_bootstrap, with_bootstrap
+    from headrace.kafka.tools import TOOLS, class_of, lacks_bootstrap, with_bootstrap
 
     version, arguments = KAFKA_VERSION, [*words]
     try:

@@ -22,8 +22,7 @@ from headrace.cli.kafka.options import (
 )
 from headrace.cli.terminal import Json, print_facts, print_json
 from headrace.errors import EngineError
-from headrace.kafka.errors import ClusterError
-from headrace.kafka.places import (
+from headrace.kafka.cluster_names import (
     DEFAULT_NAME,
     check_free,
     forget,
@@ -31,6 +30,7 @@ from headrace.kafka.places import (
     has_cluster,
     remember,
 )
+from headrace.kafka.errors import ClusterError
 
 if TYPE_CHECKING:
     from headrace.kafka.cluster import Cluster, Progress
