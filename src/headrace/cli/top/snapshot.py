@@ -36,7 +36,7 @@ def take_snapshot(admin: Admin) -> ClusterSnapshot:
     led = [each for each in metadata.led_partitions() if each[0] not in INTERNAL_TOPICS]
     at_s = time.monotonic()
     ends = admin.end_offsets(led, is_partial=True)
-    return ClusterSnapshot(at_s, ends, admin.log_sizes(metadata), _groups(admin))
+    return ClusterSnapshot(at_s, ends, admin.log_sizes(), _groups(admin))
 
 
 def _groups(admin: Admin) -> dict[str, GroupSnapshot]:
