@@ -7,7 +7,7 @@ from pathlib import Path
 
 from bench.clients import (
     ClientResult,
-    Load,
+    Traffic,
     beating,
     librdkafka_consume,
     librdkafka_produce,
@@ -35,17 +35,17 @@ def _per_million(metered: Metered, messages: int) -> float:
     return metered.broker_cpu_seconds / messages * 1e6
 
 
-def _produced(result: ClientResult) -> Load:
+def _produced(result: ClientResult) -> Traffic:
     assert result.produce is not None
     return result.produce
 
 
-def _fetched(result: ClientResult) -> Load:
+def _fetched(result: ClientResult) -> Traffic:
     assert result.fetch is not None
     return result.fetch
 
 
-def _rate(load: Load, unit: str) -> float:
+def _rate(load: Traffic, unit: str) -> float:
     return load.messages_per_second if unit == MESSAGES else load.megabytes_per_second
 
 
@@ -234,12 +234,12 @@ def load_among_groups(stage: Stage) -> list[Sample]:
 
 def _quiet_and_busy(
     row: str, stage: Stage, members: Path, run: Callable[[], ClientResult]
-) -> tuple[Sample, list[Load]]:
+) -> tuple[Sample, list[Traffic]]:
     """The busy rate as a share of the quiet one, its CPU, and the heartbeats of the busy turns."""
     quiet: list[float] = []
     busy: list[float] = []
     costs: list[float] = []
-    beats: list[Load] = []
+    beats: list[Traffic] = []
     for _ in range(GROUP_TURNS):
         quiet.append(sum(load.messages_per_second for load in _loads(run())))
         with beating(
@@ -257,5 +257,5 @@ def _quiet_and_busy(
     return Sample(row, kept, statistics.median(costs)), beats
 
 
-def _loads(result: ClientResult) -> list[Load]:
+def _loads(result: ClientResult) -> list[Traffic]:
     return [load for load in (result.produce, result.fetch) if load is not None]

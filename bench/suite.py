@@ -1,17 +1,17 @@
 """Runs the workloads: rounds, brokers in turn, a warm-up before every measurement."""
 
-import shutil
 import time
 from collections.abc import Callable, Iterator, Sequence
-from contextlib import ExitStack, closing, contextmanager
+from contextlib import ExitStack, contextmanager
 from dataclasses import dataclass
 from pathlib import Path
 
-from bench.admin import Admin
-from bench.driver import Driver, RunningBroker
+from bench.driver import Driver, MeasuredBroker, fresh
 from bench.report import Results, number
 from bench.stage import Sample, Stage
+from bench.topics import admin_of
 from bench.workloads import Workload
+from headrace.client.admin import Admin
 
 _GB = 1_000_000_000
 
@@ -72,7 +72,7 @@ def run_rounds(
     """
     results = Results()
     for driver in drivers:
-        with _fresh(directory / f"{driver.name}-prepare") as place:
+        with fresh(directory / f"{driver.name}-prepare") as place:
             driver.prepare(place)
     for number_of_round in range(plan.rounds):
         # Whatever drifts over a run must not always hit the same broker.
@@ -118,10 +118,10 @@ def _ready_stage(
 ) -> Iterator[Stage]:
     """A fresh broker that has run the workloads unmeasured."""
     with (
-        _fresh(directory / driver.name) as place,
+        fresh(directory / driver.name) as place,
         driver.running(place / "broker", is_durable=workloads[0].is_durable) as broker,
-        closing(Admin("127.0.0.1", broker.port)) as admin,
     ):
+        admin = admin_of(broker.port)
         warm_up = _stage(broker, admin, place, plan, is_warm_up=True)
         _warm_up(warm_up, workloads, plan.jit_warm_up_seconds if driver.has_jit else 0)
         yield _stage(broker, admin, place, plan, is_warm_up=False)
@@ -140,7 +140,7 @@ def _warm_up(stage: Stage, workloads: Sequence[Workload], at_least_seconds: floa
 
 
 def _stage(
-    broker: RunningBroker, admin: Admin, place: Path, plan: Plan, *, is_warm_up: bool
+    broker: MeasuredBroker, admin: Admin, place: Path, plan: Plan, *, is_warm_up: bool
 ) -> Stage:
     return Stage(
         broker=broker,
@@ -159,14 +159,3 @@ def _say_samples(say: Say, workload: Workload, samples: Sequence[Sample], broker
         if row.key in values:
             whose = f" ({broker})" if broker else ""
             say(f"  {row.title}: {number(values[row.key])} {row.unit}{whose}")
-
-
-@contextmanager
-def _fresh(directory: Path) -> Iterator[Path]:
-    """Give an empty directory and remove it with all it holds, however the block ends."""
-    shutil.rmtree(directory, ignore_errors=True)
-    directory.mkdir(parents=True)
-    try:
-        yield directory
-    finally:
-        shutil.rmtree(directory, ignore_errors=True)

@@ -16,7 +16,7 @@ from headrace.client.errors import BusError
 _RATE_SECONDS = 5.0
 
 
-class Look(NamedTuple):
+class Progress(NamedTuple):
     """What there was at one moment."""
 
     at_s: float
@@ -35,17 +35,17 @@ class Watcher:
         self, bootstrap: str, topic: str, *, groups: Sequence[str], dead_letter_topic: str
     ) -> None:
         self.groups = tuple(groups)
-        self.looks: list[Look] = []
+        self.looks: list[Progress] = []
         self._topic, self._dead_letter_topic = topic, dead_letter_topic
         self._admin = Admin(Bus(bootstrap))
         self._started_at = time.monotonic()
 
-    def look(self) -> Look:
+    def look(self) -> Progress:
         """Look once more."""
         ends = self._ends()
         done = {group: self._done(group) for group in self.groups}
         at_s = time.monotonic() - self._started_at
-        look = Look(at_s, ends[self._topic], done, ends.get(self._dead_letter_topic, 0))
+        look = Progress(at_s, ends[self._topic], done, ends.get(self._dead_letter_topic, 0))
         self.looks.append(look)
         return look
 
@@ -65,7 +65,7 @@ class Watcher:
         return 0
 
 
-def rates_in(looks: Sequence[Look], counts: Sequence[int]) -> list[float]:
+def rates_in(looks: Sequence[Progress], counts: Sequence[int]) -> list[float]:
     """Per look, messages a second since the look some seconds before."""
     rates = []
     first = 0

@@ -23,14 +23,14 @@ from bench.pipelines.plan import (
     FULL,
     MEMORY,
     QUICK,
-    Plan,
+    PipelinePlan,
     growth_lines,
     narrowed,
     targets_of,
 )
 from bench.pipelines.plots import write_plots
 from bench.pipelines.report import make_tables, to_json, to_markdown
-from bench.pipelines.suite import Outcome, Teller, run_suite
+from bench.pipelines.suite import SuiteResult, Teller, run_suite
 from bench.plots import can_plot
 from bench.report import number
 from headrace.errors import HeadraceError
@@ -134,7 +134,7 @@ def _run(options: argparse.Namespace, console: Console, ending: _Ending) -> None
     _report(plan, outcome, facts, options, console)
 
 
-def _plan(options: argparse.Namespace) -> Plan:
+def _plan(options: argparse.Namespace) -> PipelinePlan:
     plan = QUICK if options.quick else FULL
     if options.rows:
         plan = replace(
@@ -184,8 +184,8 @@ class _ProgressTeller(Teller):
 
 
 def _report(
-    plan: Plan,
-    outcome: Outcome,
+    plan: PipelinePlan,
+    outcome: SuiteResult,
     facts: dict[str, Any],
     options: argparse.Namespace,
     console: Console,

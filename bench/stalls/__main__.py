@@ -15,7 +15,7 @@ from bench import machine
 from bench.build import build
 from bench.command import add_places, data_directory, run_command, write_json
 from bench.report import KAFKA, SUBJECT
-from bench.stalls.load import Load
+from bench.stalls.load import StallLoad
 from bench.stalls.loads import LOADS
 from bench.stalls.report import LIMIT_MS, markdown, verdict
 from bench.stalls.suite import Measured, driver_of, measure
@@ -93,7 +93,7 @@ def _run(options: argparse.Namespace, console: Console) -> None:
 
 
 def _measure(
-    load: Load,
+    load: StallLoad,
     engine: str,
     place: Path,
     scale: float,
@@ -137,7 +137,7 @@ def _measure(
     return measured
 
 
-def _choose(names: list[str] | None) -> list[Load]:
+def _choose(names: list[str] | None) -> list[StallLoad]:
     if not names:
         return list(LOADS)
     chosen = [load for load in LOADS if load.name in names]

@@ -1,5 +1,7 @@
 """Between two embedded brokers: what arrives, what is refused, what a second run does."""
 
+import os
+import signal
 import threading
 import time
 from pathlib import Path
@@ -7,13 +9,13 @@ from typing import Any
 
 import pytest
 from confluent_kafka import Consumer
-from tests.mirror.conftest import Bus, Mirroring
+from tests.mirror.conftest import Bus, Mirroring, during, has_caught_up
 
 from headrace.mirror.errors import MirrorError, MirrorRefusedError
 from headrace.mirror.interface import FOLLOWING, MirrorProgress
 from headrace.mirror.lock import locked
 from headrace.mirror.state import STATE_TOPIC
-from headrace.testing import RunningBroker, running_broker
+from headrace.testing import RunningBroker, broker_process, running_broker
 
 
 def test_everything_of_a_message_arrives_at_the_same_place(
@@ -310,6 +312,45 @@ def test_a_look_says_what_would_be_done_and_does_nothing(mirroring: Mirroring, t
 def test_no_topic_is_an_error(mirroring: Mirroring) -> None:
     with pytest.raises(MirrorRefusedError, match="no topic at"):
         mirroring.run(topics="there-is-none")
+
+
+class Impatient(Mirroring):
+    """Stops when it was looked at ten times since the target fell silent."""
+
+    is_silent = False
+    _looks = 0
+
+    @property
+    def is_stopped(self) -> bool:
+        self._looks += self.is_silent
+        return self._looks > 10
+
+    @is_stopped.setter
+    def is_stopped(self, _value: bool) -> None: ...
+
+
+def test_a_stop_waits_for_nothing_from_a_silent_target(
+    source_broker: RunningBroker, tmp_path: Path, topic: str, monkeypatch: pytest.MonkeyPatch
+) -> None:
+    monkeypatch.setattr("headrace.mirror.session._STOP_S", 1e6)
+    with broker_process(tmp_path / "target") as broker:
+        mirroring = Impatient(Bus(source_broker.bootstrap), Bus(broker.bootstrap), tmp_path)
+        mirroring.source.create(topic)
+        mirroring.source.numbers(topic, 500)
+
+        def silence() -> None:
+            os.kill(broker.pid, signal.SIGSTOP)
+            mirroring.is_silent = True
+            mirroring.source.numbers(topic, 500, first=500)
+
+        during(mirroring, (has_caught_up(mirroring, topic), silence))
+        mirroring.run(topics=topic, is_following=True)
+
+        assert any("did not take everything" in note for note in mirroring.told.notes)
+        os.kill(broker.pid, signal.SIGCONT)
+        later = Mirroring(mirroring.source, mirroring.target, tmp_path)
+        later.run(topics=topic)
+        assert later.target.records(topic) == later.source.records(topic)
 
 
 def test_a_mirror_that_is_stopped_goes_on_later(mirroring: Mirroring, topic: str) -> None:

@@ -179,7 +179,7 @@ with janitor.entrusted("directory", kept.absolute()):
 
 def test_a_number_that_is_another_process_by_now_is_not_signalled() -> None:
     with subprocess.Popen([sys.executable, "-c", "import signal; signal.pause()"]) as stranger:
-        janitor._end([janitor.Entry("process", str(stranger.pid), "1")])
+        janitor._end([janitor.CleanupTask("process", str(stranger.pid), "1")])
 
         assert stranger.poll() is None
         stranger.kill()
@@ -195,6 +195,6 @@ def test_a_process_that_does_not_heed_its_signal_is_killed(
         deaf.stdout.readline()
         started = process_of(deaf.pid).start
 
-        janitor._end([janitor.Entry("process", str(deaf.pid), started, signal.SIGTERM)])
+        janitor._end([janitor.CleanupTask("process", str(deaf.pid), started, signal.SIGTERM)])
 
         assert deaf.wait() == -signal.SIGKILL

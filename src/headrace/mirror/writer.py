@@ -134,6 +134,7 @@ class Writer:
         with contextlib.suppress(BusError, SystemError), self._end.errors():
             self.raw.purge(in_queue=True, in_flight=True, blocking=True)
             self.raw.flush(1)
+        self.raw = None  # or its `error_cb`, which is ours, would keep both
 
     def _on_error(self, error: Any) -> None:
         if error.fatal():

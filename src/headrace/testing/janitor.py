@@ -39,7 +39,7 @@ _PROGRAM = (
 )
 
 
-class Entry(NamedTuple):
+class CleanupTask(NamedTuple):
     """One thing to clear away. `value` is a number for a process, a path or NAME=VALUE else."""
 
     kind: Kind
@@ -64,7 +64,7 @@ class Janitor:
         )
         atexit.register(self.dismiss)
 
-    def entrust(self, entry: Entry) -> int:
+    def entrust(self, entry: CleanupTask) -> int:
         """Have it cleared away unless it is taken back; return the number to do so by."""
         self._count += 1
         number = self._count
@@ -95,12 +95,12 @@ def _janitor_of(_pid: int) -> Janitor:
 
 
 def entrust(kind: Kind, value: object, sent: signal.Signals = signal.SIGKILL) -> int:
-    """Have something cleared away when this process is killed; see `Entry`.
+    """Have something cleared away when this process is killed; see `CleanupTask`.
 
     A process gets the signal `sent`, and SIGKILL if it does not end by that.
     """
     started = process_of(int(str(value))).start if kind == "process" else ""
-    return _janitor_of(os.getpid()).entrust(Entry(kind, str(value), started, sent))
+    return _janitor_of(os.getpid()).entrust(CleanupTask(kind, str(value), started, sent))
 
 
 def take_back(number: int) -> None:
@@ -138,15 +138,15 @@ def _remove(path: Path) -> None:
             return
 
 
-def _bearers(mark: str) -> Iterator[Entry]:
+def _bearers(mark: str) -> Iterator[CleanupTask]:
     """The processes that were started with this in their environment."""
     name, _, value = mark.partition("=")
     for found in psutil.process_iter(["environ"]):
         if (found.info["environ"] or {}).get(name) == value:
-            yield Entry("process", str(found.pid), process_of(found.pid).start)
+            yield CleanupTask("process", str(found.pid), process_of(found.pid).start)
 
 
-def _end(entries: Iterable[Entry]) -> None:
+def _end(entries: Iterable[CleanupTask]) -> None:
     """Send each process its signal, and SIGKILL to those that do not end by it."""
     alive = [each for each in entries if _lives(each)]
     for number, patience_s in ((None, _GRACE_S), (signal.SIGKILL, _KILL_PATIENCE_S)):
@@ -158,11 +158,11 @@ def _end(entries: Iterable[Entry]) -> None:
             alive = [each for each in alive if _lives(each)]
 
 
-def _lives(entry: Entry) -> bool:
+def _lives(entry: CleanupTask) -> bool:
     return Process(int(entry.value), entry.started).is_alive
 
 
-def _clear(entries: Sequence[Entry]) -> None:
+def _clear(entries: Sequence[CleanupTask]) -> None:
     by_kind: dict[Kind, list[str]] = {kind: [] for kind in _ORDER}
     for each in entries:
         by_kind[each.kind].append(each.value)
@@ -176,11 +176,11 @@ def _clear(entries: Sequence[Entry]) -> None:
 
 def main(lines: IO[bytes]) -> None:
     """Read what there is to do until the pipe ends, then do it."""
-    entries = dict[int, Entry]()
+    entries = dict[int, CleanupTask]()
     for line in lines:
         told = json.loads(line)
         if "entry" in told:
-            entries[told["number"]] = Entry(*told["entry"])
+            entries[told["number"]] = CleanupTask(*told["entry"])
         else:
             entries.pop(told["number"], None)
     _clear([*entries.values()])

@@ -1,8 +1,17 @@
-"""What the broker's settings allow a group of the new protocol."""
+"""What a broker's settings allow a group, of either protocol."""
 
 from typing import NamedTuple
 
 _INT32_MAX = 2**31 - 1
+
+
+class ClassicLimits(NamedTuple):
+    """Kafka's group.* settings, by their meaning."""
+
+    min_session_timeout_ms: int
+    max_session_timeout_ms: int
+    max_size: int
+    initial_rebalance_delay_ms: int
 
 
 class ConsumerLimits(NamedTuple):

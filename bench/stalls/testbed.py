@@ -1,25 +1,25 @@
 """Where a load is let loose: one fresh broker, its topics, and its memory."""
 
 import os
-import time
 from collections.abc import Callable, Iterable, Iterator
 from contextlib import ExitStack, contextmanager
 from pathlib import Path
 
-from bench.admin import Admin
 from bench.clients import replay
-from bench.driver import Driver, RunningBroker
+from bench.driver import Driver, MeasuredBroker
 from bench.errors import BenchError
 from bench.requests import write_produce_requests
 from bench.stalls import frames
-from bench.stalls.offenders import Offender, Outcome
+from bench.stalls.offenders import CulpritAccount, Offender
+from bench.topics import admin_of, create_topic
+from headrace.patience import Patience
 
 _POLL_S = 0.05
 _TOPICS_A_REQUEST = 500
 _RESET_PEAK = "5"  # proc(5): /proc/pid/clear_refs
 
 
-class Ground:
+class Testbed:
     """One broker while it is put to the test. `scale` 1 is the load as it is told."""
 
     def __init__(self, driver: Driver, directory: Path, *, scale: float, is_durable: bool) -> None:
@@ -28,7 +28,7 @@ class Ground:
         self._driver, self._directory = driver, directory / "broker"
         self._scale, self._is_durable = scale, is_durable
         self._running = ExitStack()
-        self.broker: RunningBroker
+        self.broker: MeasuredBroker
 
     @contextmanager
     def open(self) -> Iterator[None]:
@@ -59,7 +59,7 @@ class Ground:
 
     def ask(self, frame: frames.Frame) -> bytes:
         """Ask something that must be answered; what it says is not looked at."""
-        with Offender(self.port, Outcome()) as client:
+        with Offender(self.port, CulpritAccount()) as client:
             answer = client.ask(frame)
         if answer is None:
             raise BenchError(f"{self.engine} did not answer API {frame.api_key}")
@@ -67,11 +67,7 @@ class Ground:
 
     def create_topic(self, name: str, partitions: int = 1) -> None:
         """Make one and wait until all of its partitions are served."""
-        admin = Admin("127.0.0.1", self.port)
-        try:
-            admin.create_topic(name, partitions, {})
-        finally:
-            admin.close()
+        create_topic(admin_of(self.port), name, partitions)
 
     def create_topics(self, names: Iterable[str], partitions: int = 1) -> None:
         """Make many, in requests of a bearable size, and wait for the last."""
@@ -110,26 +106,24 @@ class Ground:
         self.create_topic("coordinated")
         probe = frames.commit_offsets("first", {"coordinated": [0]})
         find = frames.encode(frames.FIND_COORDINATOR, 4, key_type=0, coordinator_keys=("first",))
-        deadline = time.monotonic() + 60
-        while time.monotonic() < deadline:
-            outcome = Outcome()
+        answers = dict[str, int]()
+
+        def takes_commits() -> bool:
+            outcome = CulpritAccount()
             with Offender(self.port, outcome) as client:
                 client.ask(find)
                 client.ask(probe)
             outcome.read_answers()
-            if set(outcome.answers) == {"NONE"}:
-                return
-            time.sleep(_POLL_S)
-        raise BenchError(f"{self.engine} takes no commits: {dict(outcome.answers)}")
+            answers.clear()
+            answers.update(outcome.answers)
+            return set(answers) == {"NONE"}
+
+        if not _patience(60).until(takes_commits):
+            raise BenchError(f"{self.engine} takes no commits: {answers}")
 
     def await_files(self, is_done: Callable[[], bool], at_most_seconds: float) -> bool:
         """Wait until something has happened to the files, for so long; whether it has."""
-        deadline = time.monotonic() + at_most_seconds
-        while time.monotonic() < deadline:
-            if is_done():
-                return True
-            time.sleep(_POLL_S)
-        return False
+        return bool(_patience(at_most_seconds).until(is_done))
 
     def bytes_of(self, pattern: str) -> int:
         """Sum the sizes of files in the data directory."""
@@ -157,3 +151,7 @@ class Ground:
     def _start(self) -> None:
         context = self._driver.running(self._directory, is_durable=self._is_durable)
         self.broker = self._running.enter_context(context)
+
+
+def _patience(timeout_s: float) -> Patience:
+    return Patience(timeout_s, first_pause_s=_POLL_S, longest_pause_s=_POLL_S)

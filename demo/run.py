@@ -22,10 +22,10 @@ from demo.comparison import (
     check_equal,
     side_by_side,
 )
+from demo.kept_data import BROKER, DATABASE, LAKE, TOPIC, our_command
 from demo.letters import all_letters, reasons_table
 from demo.pipelines import DemoPipeline, RunningPipelines
 from demo.plot import can_plot, write_plot
-from demo.remains import BROKER, DATABASE, LAKE, TOPIC, our_command
 from demo.sending import FeedSender
 from demo.sensors import SCHEMA, Books
 from demo.view import view
@@ -53,7 +53,7 @@ class DemoError(HeadraceError):
 
 
 @dataclass(frozen=True, kw_only=True)
-class Wishes:
+class DemoOptions:
     """What the user asked for."""
 
     seconds: float
@@ -62,21 +62,21 @@ class Wishes:
     is_kept: bool
 
 
-class Story:
+class DemoRun:
     """One run of the demo in one directory."""
 
-    def __init__(self, console: Console, directory: Path, wishes: Wishes) -> None:
-        self._console, self._wishes = console, wishes
+    def __init__(self, console: Console, directory: Path, options: DemoOptions) -> None:
+        self._console, self._options = console, options
         self._state_dir = directory / "state"
         self._broker_dir = directory / BROKER
         self._lake, self._database = directory / LAKE, directory / DATABASE
-        options = {"format": "json", "schema": SCHEMA, "table": TOPIC, "key": "sensor"}
+        table = {"format": "json", "schema": SCHEMA, "table": TOPIC, "key": "sensor"}
         self._pipelines = (
             DemoPipeline(name="archive", topic=TOPIC, to=f"parquet:{self._lake}"),
-            DemoPipeline(name="table", topic=TOPIC, to=f"sqlite:{self._database}", options=options),
+            DemoPipeline(name="table", topic=TOPIC, to=f"sqlite:{self._database}", options=table),
         )
 
-    def tell(self) -> None:
+    def run(self) -> None:
         """Run it; raises HeadraceError when something is not as it must be."""
         with contextlib.ExitStack() as stack:
             broker = stack.enter_context(broker_process(self._broker_dir))
@@ -101,16 +101,16 @@ class Story:
             self._compare(running.spark, broker, books)
             self._show_letters(broker, books)
             self._plot(watcher)
-            if self._wishes.is_kept:
+            if self._options.is_kept:
                 self._keep(broker, running)
             self._say("stopping the pipelines, Spark and the broker")
         self._say("stopped")
 
     def _follow(self, broker: BrokerProcess, watcher: Watcher, running: RunningPipelines) -> Books:
         """Show the feed and the pipelines until these have all of it; return the feed's books."""
-        wishes = self._wishes
+        options = self._options
         with (
-            FeedSender(broker.bootstrap, TOPIC, rate=wishes.rate, seconds=wishes.seconds) as feed,
+            FeedSender(broker.bootstrap, TOPIC, rate=options.rate, seconds=options.seconds) as feed,
             view(self._console, watcher) as show,
         ):
             patience = None  # from the end of the feed on
@@ -174,8 +174,8 @@ class Story:
         if not can_plot():
             self._say(f"no plot: it needs matplotlib: {how_to_install('bench', 'matplotlib')}")
             return
-        write_plot(watcher.looks, watcher.groups, self._wishes.plot)
-        self._say(f"\nthe rates as a picture: {self._wishes.plot.absolute()}")
+        write_plot(watcher.looks, watcher.groups, self._options.plot)
+        self._say(f"\nthe rates as a picture: {self._options.plot.absolute()}")
 
     def _keep(self, broker: BrokerProcess, running: RunningPipelines) -> None:
         """Leave all running, with a slow feed, until Ctrl-C."""

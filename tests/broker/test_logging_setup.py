@@ -5,7 +5,7 @@ from collections.abc import Iterator
 
 import pytest
 
-from headrace.broker.logs import set_up_logging
+from headrace.broker.logging_setup import set_up_logging
 
 
 @pytest.fixture(autouse=True)
