@@ -74,6 +74,8 @@ class AsyncAdmin(_Twin[Admin]):
         """As `Admin`."""
         super().__init__(Admin(bus or Bus(), timeout_s=timeout_s, config=config))
 
+    api_versions = _awaited(Admin.api_versions)
+    log_sizes = _awaited(Admin.log_sizes)
     metadata = _awaited(Admin.metadata)
     describe_cluster = _awaited(Admin.describe_cluster)
     cluster_id = _awaited(Admin.cluster_id)

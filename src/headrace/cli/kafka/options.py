@@ -1,14 +1,11 @@
-"""What the commands of `headrace kafka` share: which cluster is meant, errors as sentences."""
+"""What the commands of `headrace kafka` share: which cluster is meant, facts of its nodes."""
 
 import shlex
-from collections.abc import Iterator
-from contextlib import contextmanager
 from pathlib import Path
 from typing import TYPE_CHECKING, Annotated
 
 import typer
 
-from headrace.cli.terminal import CommandError, ending_well
 from headrace.errors import HeadraceError
 from headrace.kafka import cluster_names as named_clusters
 from headrace.kafka.cluster_names import DEFAULT_NAME, has_cluster, known_names
@@ -44,18 +41,6 @@ NodeId = Annotated[
     int,
     typer.Argument(metavar="NODE", help="The node's number.", autocompletion=_node_ids),
 ]
-
-
-@contextmanager
-def in_our_words() -> Iterator[None]:
-    """Errors of Kafka and its clusters end a command with their sentence."""
-    with ending_well():
-        try:
-            yield
-        except CommandError:
-            raise
-        except HeadraceError as error:
-            raise CommandError(str(error)) from error
 
 
 def place_of(name: str, directory: Path | None) -> Path:

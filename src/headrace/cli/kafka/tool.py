@@ -9,8 +9,9 @@ from typing import Annotated
 
 import typer
 
-from headrace.cli.kafka.options import Dir, Name, in_our_words, open_cluster
-from headrace.cli.terminal import UsageError, print_table
+from headrace.cli.endings import UsageError
+from headrace.cli.kafka.options import Dir, Name, open_cluster
+from headrace.cli.terminal import print_table
 from headrace.kafka.cluster_names import DEFAULT_NAME
 from headrace.kafka.errors import ClusterError
 
@@ -44,21 +45,20 @@ def tool(
     Options of ours stand before the tool's name; what is behind it is the tool's, --help too.
     The tool's exit code is the command's.
     """
-    with in_our_words():
-        from headrace.kafka.tools import TOOLS
+    from headrace.kafka.tools import TOOLS
 
-        if list_:
-            print_table(("tool", "for"), [(each, TOOLS[each].summary) for each in TOOLS])
-            return
-        if not words:
-            raise UsageError("name a tool, such as topics; 'headrace kafka tool --list' has all")
-        if words[0] not in TOOLS:
-            near = difflib.get_close_matches(words[0], TOOLS, 1)
-            hint = f"did you mean {near[0]}? " if near else ""
-            raise UsageError(
-                f"no tool is called {words[0]}; {hint}'headrace kafka tool --list' has all"
-            )
-        _become(words[0], words[1:], name, dir)
+    if list_:
+        print_table(("tool", "for"), [(each, TOOLS[each].summary) for each in TOOLS])
+        return
+    if not words:
+        raise UsageError("name a tool, such as topics; 'headrace kafka tool --list' has all")
+    if words[0] not in TOOLS:
+        near = difflib.get_close_matches(words[0], TOOLS, 1)
+        hint = f"did you mean {near[0]}? " if near else ""
+        raise UsageError(
+            f"no tool is called {words[0]}; {hint}'headrace kafka tool --list' has all"
+        )
+    _become(words[0], words[1:], name, dir)
 
 
 def _become(tool_name: str, words: Sequence[str], name: str, directory: Path | None) -> None:
