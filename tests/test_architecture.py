@@ -246,7 +246,7 @@ def test_every_part_in_the_tables_is_there() -> None:
 
 
 # Who still waits in a loop of its own. It only gets shorter.
-STILL_SLEEPS = {"cli", "kafka", "pipelines"}
+STILL_SLEEPS = {"cli", "pipelines"}
 
 
 def test_one_module_locks_files_and_one_waits() -> None:
