@@ -9,12 +9,12 @@ from collections.abc import Callable, Iterable, Iterator, Mapping
 from concurrent.futures import Future
 from typing import Any, NamedTuple, TypeVar
 
-from headrace.client.admin import DEFAULT_TIMEOUT_S, Admin, in_thread
+from headrace.client.admin import DEFAULT_TIMEOUT_S, Admin
 from headrace.client.bus import READ_COMMITTED, Bus
 from headrace.client.complaints import Complaints
 from headrace.client.error_table import Kind, NamedError
 from headrace.client.errors import BusError
-from headrace.client.librdkafka import bus_errors, make_consumer
+from headrace.client.librdkafka import bus_errors, in_thread, make_consumer
 from headrace.mirror.errors import MirrorError
 from headrace.mirror.interface import MirrorListener
 from headrace.model import TopicPartition
@@ -127,7 +127,9 @@ class Endpoint(Admin):
                 for config in self.configs("topic", name)
                 if config.is_set_on("topic") and config.value is not None
             }
-            found[name] = MirroredTopic(name, *each, configs)
+            found[name] = MirroredTopic(
+                name, each.topic_id, len(each.partitions), each.replication_factor, configs
+            )
         return found
 
     def topic_ids(self, topics: Iterable[str]) -> dict[str, str]:
