@@ -1,6 +1,7 @@
 """The import rule of ARCHITECTURE.md, held against every module there is."""
 
 import ast
+import re
 from collections import Counter
 from collections.abc import Iterator
 from pathlib import Path
@@ -248,3 +249,44 @@ def test_every_part_in_the_tables_is_there() -> None:
 
     assert named <= there
     assert {PACKAGE / name for name in IO_FREE_FILES} <= {*MODULES}
+
+
+# Who still waits in a loop of its own. It only gets shorter.
+STILL_SLEEPS = {"cli", "kafka", "pipelines"}
+
+
+def test_one_module_locks_files_and_one_waits() -> None:
+    """`file_lock.py` and `patience.py`; a sleep of no time only lets other threads run."""
+    locking = {part_of(path) for path in MODULES if "fcntl" in imports_in(path)}
+    sleeping = {
+        part_of(path)
+        for path in MODULES
+        if part_of(path) not in WORKSHOP
+        and re.search(r"\btime\.sleep\((?!0\))", path.read_text("utf-8"))
+    }
+
+    assert locking == {"file_lock"}
+    assert sleeping - {"patience"} <= STILL_SLEEPS
+
+
+def test_what_is_in_the_roots_errors_is_raised_by_several() -> None:
+    """All others are in the `errors.py` of the package that raises them."""
+    named = Counter(
+        name
+        for part in {part_of(path) for path in MODULES}
+        for name in {
+            alias.name
+            for path in MODULES
+            if part_of(path) == part
+            for node in ast.walk(ast.parse(path.read_text("utf-8")))
+            if isinstance(node, ast.ImportFrom) and node.module == "headrace.errors"
+            for alias in node.names
+        }
+    )
+    shared = {
+        node.name
+        for node in ast.parse((PACKAGE / "errors.py").read_text("utf-8")).body
+        if isinstance(node, ast.ClassDef)
+    }
+
+    assert {name for name in shared if named[name] < 2} == set()

@@ -8,9 +8,10 @@ from typing import Any
 import pytest
 from confluent_kafka import KafkaError, KafkaException, Producer
 
-from headrace.client.admin import Admin, TopicDescription, in_thread
+from headrace.client.admin import Admin
 from headrace.client.bus import Bus
 from headrace.client.errors import BusError, PropertyError
+from headrace.client.librdkafka import in_thread
 from headrace.client.making import make_client
 from headrace.testing import RunningBroker, running_broker
 
@@ -98,8 +99,13 @@ def test_a_groups_offsets_are_set_read_and_deleted(admin: Admin) -> None:
     admin.set_group_offsets("g", {("grouped", 0): 2})
 
     assert admin.group_offsets("g") == {("grouped", 0): 2}
-    assert [each.group_id for each in admin.list_groups().valid] == ["g"]
-    assert admin.describe_group("g").members == []
+    listed, described = admin.list_groups(), admin.describe_group("g")
+    assert [(each.name, each.state, each.protocol) for each in listed.groups] == [
+        ("g", "Empty", "classic")
+    ]
+    assert listed.errors == ()
+    assert (described.state, described.members) == ("Empty", ())
+    assert admin.groups_with_offsets(["g", "absent"]) == {"g": (described, {("grouped", 0): 2})}
     assert admin.delete_groups(["g"]) == {"g": None}
     assert admin.group_offsets("g") == {}
 
@@ -118,14 +124,26 @@ def test_a_topics_id_is_written_as_kafkas_tools_write_it(admin: Admin) -> None:
     assert admin.topic_ids([]) == {}
 
 
-def test_topics_are_described_as_far_as_they_are_there(admin: Admin) -> None:
-    admin.ensure_topic("described", 3)
+def test_a_broker_and_its_partitions_are_described(admin: Admin) -> None:
+    admin.create_topic("described", 2)
 
-    found = admin.describe_topics(["described", "absent"])
+    metadata, cluster = admin.metadata(), admin.describe_cluster()
 
-    assert found == {
-        "described": TopicDescription(admin.topic_ids(["described"])["described"], 3, 1)
-    }
+    (broker,) = cluster.brokers
+    assert (broker.host, broker.port) == admin.bus.addresses[0]
+    assert (cluster.cluster_id, cluster.controller_id) == (metadata.cluster_id, broker.id)
+    assert [*metadata.brokers] == [broker.id]
+    assert {("described", 0), ("described", 1)} <= {*metadata.led_partitions()}
+    partition = metadata.topics["described"].partitions[1]
+    assert (partition.number, partition.leader, partition.replicas, partition.isr) == (
+        *(1, broker.id),
+        *((broker.id,), (broker.id,)),
+    )
+    assert not partition.is_under_replicated
+    (topic,) = admin.describe_topics(["described", "absent"]).values()
+    assert topic.partitions == metadata.topics["described"].partitions
+    assert topic.topic_id == admin.topic_ids(["described"])["described"]
+    assert topic.replication_factor == 1
 
 
 class Answering:

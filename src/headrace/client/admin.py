@@ -1,20 +1,32 @@
 """Questions to a bus and changes of it, by librdkafka's admin client.
 
-Every failure is a BusError with its sentence. Answers are plain values, but for metadata, the
-cluster and groups, which are still confluent_kafka's own. What may pass is asked again until
-`timeout_s` is over: a partition between two leaders, a coordinator that starts.
+Every failure is a BusError with its sentence, answers are plain values. What may pass is asked
+again until `timeout_s` is over: a partition between two leaders, a coordinator that starts.
 """
 
 import contextlib
+import functools
 import socket
-import threading
 from collections.abc import Callable, Iterable, Iterator, Mapping
 from concurrent.futures import Future
-from dataclasses import dataclass
-from typing import TYPE_CHECKING, Any, NamedTuple, TypeVar
+from typing import TYPE_CHECKING, Any, TypeVar
 
 from headrace.client.bus import READ_UNCOMMITTED, Bus
 from headrace.client.complaints import Complaints
+from headrace.client.descriptions import (
+    DEAD,
+    ClusterDescription,
+    Config,
+    GroupDescription,
+    GroupList,
+    Metadata,
+    TopicDescription,
+    cluster_of,
+    group_of,
+    groups_of,
+    metadata_of,
+    topic_of,
+)
 from headrace.client.error_table import (
     Kind,
     NamedError,
@@ -23,10 +35,9 @@ from headrace.client.error_table import (
     is_silence,
     is_unknown,
 )
-from headrace.client.errors import BusError
-from headrace.client.librdkafka import Partition
+from headrace.client.errors import BusError, UnreachableError
+from headrace.client.librdkafka import Partition, in_thread
 from headrace.client.making import make_client
-from headrace.model import known_topic_id
 from headrace.patience import Patience
 
 if TYPE_CHECKING:
@@ -45,36 +56,6 @@ _Answer = TypeVar("_Answer")
 _Partition = TypeVar("_Partition", bound=Partition)
 
 _HIDDEN = "TOPIC_AUTHORIZATION_FAILED"  # what a broker says of a topic that is not to be seen
-
-# Kafka's names of the places a value comes from that somebody chose, by what has the config.
-_CHOSEN = {
-    "topic": {"DYNAMIC_TOPIC_CONFIG"},
-    "group": {"GROUP_CONFIG"},
-    "broker": {"DYNAMIC_BROKER_CONFIG", "DYNAMIC_DEFAULT_BROKER_CONFIG", "STATIC_BROKER_CONFIG"},
-}
-
-
-@dataclass(frozen=True, slots=True, order=True)
-class Config:
-    """One config as the broker reports it; a sensitive one has no value."""
-
-    name: str
-    value: str | None
-    source: str
-    is_read_only: bool
-    is_sensitive: bool
-
-    def is_set_on(self, kind: str) -> bool:
-        """Whether somebody gave it this value, here rather than further up."""
-        return self.source in _CHOSEN[kind]
-
-
-class TopicDescription(NamedTuple):
-    """`topic_id` is empty where the broker gives none; `replication_factor` is the least."""
-
-    topic_id: str
-    partitions: int
-    replication_factor: int
 
 
 class Admin:
@@ -112,22 +93,20 @@ class Admin:
 
     # Topics
 
-    def metadata(self) -> Any:
-        """Brokers and topics as confluent_kafka's ClusterMetadata."""
-        raw = self.raw
-        return self.ask(
-            lambda: self.result(in_thread(lambda: raw.list_topics(timeout=self.timeout_s)))
-        )
+    def metadata(self) -> Metadata:
+        """The brokers that are alive, and all topics."""
+        ask = functools.partial(self.raw.list_topics, timeout=self.timeout_s)
+        return metadata_of(self.ask(lambda: self.result(in_thread(ask))))
 
-    def describe_cluster(self) -> Any:
-        """The cluster as confluent_kafka's DescribeClusterResult."""
-        return self.ask(
-            lambda: self.result(self.raw.describe_cluster(request_timeout=self.timeout_s))
+    def describe_cluster(self) -> ClusterDescription:
+        """The brokers with their racks, and who controls them."""
+        return cluster_of(
+            self.ask(lambda: self.result(self.raw.describe_cluster(request_timeout=self.timeout_s)))
         )
 
     def cluster_id(self) -> str:
         """The cluster's id; empty where it gives none."""
-        return str(self.metadata().cluster_id or "")
+        return self.metadata().cluster_id
 
     def topic_ids(self, topics: Iterable[str]) -> dict[str, str]:
         """The id of each of these topics that is there and to be seen; empty where none is told."""
@@ -294,13 +273,13 @@ class Admin:
 
     # What librdkafka has no call for
 
-    def api_versions(self, metadata: Any) -> dict[int, tuple[int, int]] | None:
+    def api_versions(self, metadata: Metadata) -> dict[int, tuple[int, int]] | None:
         """Oldest and newest version of each API, by its key; None when no broker says so."""
         from headrace.client.broker_questions import api_versions
 
         return next(self._of_brokers(metadata, api_versions), None)
 
-    def log_sizes(self, metadata: Any) -> dict[Partition, int]:
+    def log_sizes(self, metadata: Metadata) -> dict[Partition, int]:
         """Bytes of each partition on the disk, where its broker says so.
 
         Of its copies the largest counts, the others are behind.
@@ -315,17 +294,24 @@ class Admin:
 
     # Groups
 
-    def list_groups(self) -> Any:
-        """All groups as confluent_kafka's ListConsumerGroupsResult."""
-        return self.ask(
-            lambda: self.result(self.raw.list_consumer_groups(request_timeout=self.timeout_s))
+    def list_groups(self) -> GroupList:
+        """All groups, of those brokers that answer."""
+        return groups_of(
+            self.ask(
+                lambda: self.result(self.raw.list_consumer_groups(request_timeout=self.timeout_s))
+            ),
+            self.failure,
         )
 
-    def describe_group(self, group: str) -> Any:
-        """A group as confluent_kafka describes it."""
-        return self.ask(
-            lambda: self.result(
-                self.raw.describe_consumer_groups([group], request_timeout=self.timeout_s)[group]
+    def describe_group(self, group: str) -> GroupDescription:
+        """A group and its members."""
+        return group_of(
+            self.ask(
+                lambda: self.result(
+                    self.raw.describe_consumer_groups([group], request_timeout=self.timeout_s)[
+                        group
+                    ]
+                )
             )
         )
 
@@ -340,15 +326,46 @@ class Admin:
 
         self.describe_group(group)
         asked = [ConsumerGroupTopicPartitions(group)]
-        answer = self.ask(
-            lambda: self.result(
-                self.raw.list_consumer_group_offsets(asked, request_timeout=self.timeout_s)[group]
+        return _committed(
+            self.ask(
+                lambda: self.result(
+                    self.raw.list_consumer_group_offsets(asked, request_timeout=self.timeout_s)[
+                        group
+                    ]
+                )
             )
         )
+
+    def groups_with_offsets(
+        self, names: Iterable[str]
+    ) -> dict[str, tuple[GroupDescription, dict[Partition, int]]]:
+        """Groups and what they have committed; those that cannot be had at once are left out.
+
+        All are asked for together: librdkafka asks for the offsets of one group at a time. None
+        goes to a coordinator that gave no description, see `group_offsets`.
+        """
+        from confluent_kafka import ConsumerGroupTopicPartitions
+
+        wanted, timeout_s = sorted(names), self.timeout_s
+        if not wanted:
+            return {}
+        answers = self.raw.describe_consumer_groups(wanted, request_timeout=timeout_s)
+        described = {
+            name: group_of(found)
+            for name in wanted
+            if (found := self._result_or_none(answers[name])) is not None
+        }
+        offsets = {
+            name: self.raw.list_consumer_group_offsets(
+                [ConsumerGroupTopicPartitions(name)], request_timeout=timeout_s
+            )[name]
+            for name, group in described.items()
+            if group.state != DEAD
+        }
         return {
-            (each.topic, each.partition): each.offset
-            for each in answer.topic_partitions or ()
-            if each.offset >= 0
+            name: (described[name], _committed(found))
+            for name, future in offsets.items()
+            if (found := self._result_or_none(future)) is not None
         }
 
     def set_group_offsets(self, group: str, offsets: Mapping[Partition, int]) -> None:
@@ -384,7 +401,7 @@ class Admin:
         return self._raw
 
     def reach(self) -> None:
-        """Raise BusError unless somebody listens at one of the addresses."""
+        """Raise UnreachableError unless somebody listens at one of the addresses."""
         addresses = self.bus.addresses
         for address in addresses:
             try:
@@ -392,7 +409,7 @@ class Admin:
             except OSError:
                 continue
             return
-        raise BusError(None, f"no broker answers at {self.bus.bootstrap}", is_passing=True)
+        raise UnreachableError(self.bus.bootstrap)
 
     def ask(self, question: Callable[[], _Answer]) -> _Answer:
         """The answer to a question put to `raw`, asked again while that may help."""
@@ -453,11 +470,7 @@ class Admin:
                     if not (is_unknown(error.args[0]) or (is_hidden and is_hidden_absent)):
                         raise
                 else:
-                    found[name] = TopicDescription(
-                        known_topic_id(str(each.topic_id)),
-                        len(each.partitions),
-                        min((len(one.replicas) for one in each.partitions), default=0),
-                    )
+                    found[name] = topic_of(each)
             return found
 
         return self.ask(ask)
@@ -499,8 +512,16 @@ class Admin:
 
         return self.ask(ask)
 
+    def _result_or_none(self, future: "Future[_Answer]") -> _Answer | None:
+        from confluent_kafka import KafkaException
+
+        try:
+            return self.result(future)
+        except (KafkaException, TimeoutError):
+            return None
+
     def _of_brokers(
-        self, metadata: Any, question: "Callable[[WireConnection], _Answer]"
+        self, metadata: Metadata, question: "Callable[[WireConnection], _Answer]"
     ) -> Iterator[_Answer]:
         """What those brokers say that answer: it is good to know, and nothing depends on it."""
         from headrace.client.wire import WireConnection
@@ -528,23 +549,12 @@ class Admin:
         return outcome
 
 
-def in_thread(call: Callable[[], _Answer]) -> "Future[_Answer]":
-    """Make a call of librdkafka's that blocks: who waits for the future can be interrupted.
-
-    Whoever waits no longer leaves the thread to itself; it ends with the call, or the process.
-    """
-    future: Future[_Answer] = Future()
-
-    def run() -> None:
-        try:
-            answer = call()
-        except BaseException as error:
-            future.set_exception(error)
-        else:
-            future.set_result(answer)
-
-    threading.Thread(target=run, name="headrace-question", daemon=True).start()
-    return future
+def _committed(answer: Any) -> dict[Partition, int]:
+    return {
+        (each.topic, each.partition): each.offset
+        for each in answer.topic_partitions or ()
+        if each.offset >= 0
+    }
 
 
 def _types() -> Any:

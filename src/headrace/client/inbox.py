@@ -51,6 +51,12 @@ class Inbox:
     def take(self, count: int) -> list[Message]:
         """The next messages, at most so many."""
         waiting = self._waiting
+        if count == 1 and waiting:
+            message = waiting.popleft()
+            place = message[0], message[1]
+            self.taken[place] = message[2] + 1
+            self._in_hand.add(place)
+            return [message]
         if count >= len(waiting):
             messages = [*waiting]
             waiting.clear()

@@ -1,12 +1,15 @@
 """A message as it lies in a topic, and the delivery of one that was sent."""
 
 import asyncio
+import contextlib
 import logging
 import threading
 from collections.abc import Callable, Generator, Iterable, Mapping
-from typing import TYPE_CHECKING, NamedTuple
+from typing import TYPE_CHECKING, Any, NamedTuple
 
 if TYPE_CHECKING:
+    from confluent_kafka import KafkaError
+
     from headrace.client.errors import BusError
 
 Header = tuple[str, bytes | None]
@@ -47,12 +50,18 @@ class Message(NamedTuple):
 class Waiting:
     """Lets any number of threads wait for any of many deliveries."""
 
-    __slots__ = ("_condition", "_waiters", "lock")
+    __slots__ = ("_condition", "_waiters", "lock", "on_report")
 
-    def __init__(self) -> None:
-        self.lock = threading.Lock()  # every delivery changes under it
+    def __init__(self, on_report: "Callable[[Delivery, KafkaError | None, Any], object]") -> None:
+        self.on_report = on_report  # the producer's, for what librdkafka says of a delivery
+        self.lock = threading.Lock()
         self._condition = threading.Condition(self.lock)
         self._waiters = 0
+
+    @property
+    def is_any(self) -> bool:
+        """Whether anybody waits; who begins to later looks first whether it is over."""
+        return self._waiters > 0
 
     def until(self, is_over: Callable[[], bool], timeout_s: float | None) -> bool:
         """Wait, and return whether it is over."""
@@ -64,8 +73,8 @@ class Waiting:
                 self._waiters -= 1
 
     def wake(self) -> None:
-        """Let those who wait look again; for who holds the lock."""
-        if self._waiters:
+        """Let those who wait look again."""
+        with self._condition:
             self._condition.notify_all()
 
 
@@ -80,28 +89,18 @@ class Delivery:
     nobody acknowledges (acks=0).
     """
 
-    __slots__ = (
-        "_callbacks",
-        "_error",
-        "_is_looked_at",
-        "_waiting",
-        "is_done",
-        "offset",
-        "partition",
-        "timestamp_ms",
-        "topic",
-    )
+    # Here and not in the constructor: there are many of them, and most change once.
+    partition: int | None = None
+    offset: int | None = None
+    timestamp_ms: int | None = None
+    is_done = False
+    _error: "BusError | None" = None
+    _callbacks: "list[Callable[[Delivery], object]] | None" = None
+    _is_looked_at = False
 
     def __init__(self, topic: str, waiting: Waiting) -> None:
         self.topic = topic
-        self.partition: int | None = None
-        self.offset: int | None = None
-        self.timestamp_ms: int | None = None
-        self.is_done = False
         self._waiting = waiting
-        self._error: BusError | None = None
-        self._callbacks: list[Callable[[Delivery], object]] | None = None
-        self._is_looked_at = False
 
     @property
     def error(self) -> "BusError | None":
@@ -125,10 +124,13 @@ class Delivery:
     def add_done_callback(self, callback: "Callable[[Delivery], object]") -> None:
         """Have `callback(delivery)` called once it is done, in the thread that learns of it."""
         with self._waiting.lock:
-            if not self.is_done:
-                self._callbacks = [*(self._callbacks or ()), callback]
-                return
-        self._call(callback)
+            self._callbacks = [*(self._callbacks or ()), callback]
+        if self.is_done:  # asked for after they are put: `finish` looks in the other order
+            self._call_back()
+
+    def __call__(self, error: "KafkaError | None", sent: Any) -> None:
+        """For librdkafka: a function of its own for each would cost as much again."""
+        self._waiting.on_report(self, error, sent)
 
     def __await__(self) -> "Generator[object, None, Delivery]":
         """As `wait`, without holding up the event loop."""
@@ -141,7 +143,8 @@ class Delivery:
                     future.set_result(None)
 
             def on_done(_delivery: Delivery) -> None:
-                loop.call_soon_threadsafe(set_done)
+                with contextlib.suppress(RuntimeError):  # the loop has ended, and nobody waits
+                    loop.call_soon_threadsafe(set_done)
 
             self.add_done_callback(on_done)
             yield from future.__await__()
@@ -158,19 +161,22 @@ class Delivery:
     ) -> None:
         """For the producer: it is done."""
         self.partition, self.offset, self.timestamp_ms = partition, offset, timestamp_ms
-        with self._waiting.lock:
+        if error is not None:
             self._error = error
-            self.is_done = True
-            callbacks, self._callbacks = self._callbacks, None
+        self.is_done = True
+        if self._waiting.is_any:
             self._waiting.wake()
-        for each in callbacks or ():
-            self._call(each)
+        if self._callbacks is not None:
+            self._call_back()
 
-    def _call(self, callback: "Callable[[Delivery], object]") -> None:
-        try:
-            callback(self)
-        except Exception:
-            _logger.exception("a callback of a delivery to %s failed", self.topic)
+    def _call_back(self) -> None:
+        with self._waiting.lock:
+            callbacks, self._callbacks = self._callbacks, None
+        for each in callbacks or ():
+            try:
+                each(self)
+            except Exception:
+                _logger.exception("a callback of a delivery to %s failed", self.topic)
 
     def __repr__(self) -> str:
         if not self.is_done:

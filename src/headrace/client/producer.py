@@ -51,11 +51,13 @@ class Producer:
         self, bus: Bus | None = None, *, config: Mapping[str, object] | None = None
     ) -> None:
         """`config` is for librdkafka; the bus's own properties win over it."""
+        from confluent_kafka import KafkaException
         from confluent_kafka import Producer as Raw
 
+        self._refusal = KafkaException  # imported for each message it would cost as much as sending
         self.bus = bus or Bus()
         self._complaints = Complaints(self.bus)
-        self._waiting = Waiting()
+        self._waiting = Waiting(self._on_report)
         self._outstanding = set[Delivery]()
         self._failed = list[Delivery]()
         self._failed_count = 0
@@ -97,26 +99,22 @@ class Producer:
 
     def offer(self, topic: str, message: Mapping[str, object]) -> Delivery | None:
         """Queue a message unless the queue is full: None then. For `send` and its twin."""
-        from confluent_kafka import KafkaException
-
         if self._is_closed:
             raise RuntimeError("the producer is closed")
         delivery = Delivery(topic, self._waiting)
-
-        def on_delivery(error: "KafkaError | None", sent: Any) -> None:
-            self._on_delivery(delivery, error, sent)
-
         self._outstanding.add(delivery)
         try:
-            self._raw.produce(topic, on_delivery=on_delivery, **message)
+            self._raw.produce(topic, on_delivery=delivery, **message)
         except BufferError:
             self._outstanding.discard(delivery)
             return None
-        except KafkaException as error:  # too large, say; told as what a broker refuses is
+        except self._refusal as error:  # too large, say; told as what a broker refuses is
             self._finish(delivery, self._failure(error.args[0]))
         except BaseException:
             self._outstanding.discard(delivery)
             raise
+        if self._is_closed and not self._thread.is_alive():
+            self._end()  # closed by another thread meanwhile: nobody would hear of it any more
         return delivery
 
     def full(self, timeout_s: float | None) -> BusError:
@@ -204,7 +202,7 @@ class Producer:
             except Exception:
                 _logger.exception("librdkafka's report was not understood")
 
-    def _on_delivery(self, delivery: Delivery, error: "KafkaError | None", sent: Any) -> None:
+    def _on_report(self, delivery: Delivery, error: "KafkaError | None", sent: Any) -> None:
         if error is not None:
             self._finish(delivery, self._failure(error))
             return
@@ -265,7 +263,10 @@ def librdkafka_arguments(
     """What librdkafka takes; TypeError or ValueError names what it cannot."""
     if not isinstance(topic, str) or not topic:
         raise ValueError(f"a topic is a name, not {topic!r}")
-    message: dict[str, object] = {"value": _bytes("value", value), "key": _bytes("key", key)}
+    message: dict[str, object] = {
+        "value": value if value is None or type(value) is bytes else _bytes("value", value),
+        "key": key if key is None or type(key) is bytes else _bytes("key", key),
+    }
     if headers is not None:
         message["headers"] = _headers(headers)
     if partition is not None:

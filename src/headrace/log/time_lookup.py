@@ -14,7 +14,7 @@ from headrace.log.partition_log import PartitionLog
 from headrace.log.segment import Segment
 from headrace.log.segments import Segments
 from headrace.log.steps import Steps, job
-from headrace.log.time_walk import Goal, Ground, Walk
+from headrace.log.time_walk import Goal, Walk, WalkedSegment
 
 Found = tuple[int, int]  # timestamp, offset
 
@@ -133,7 +133,7 @@ def _walk(
     position = index.positions[found - 1] if found else 0
     is_trusted = segment.trusted_from == 0
     walk = Walk(
-        Ground(
+        WalkedSegment(
             segment.file.get(),
             segment.base_offset,
             segment.end_offset,

@@ -9,12 +9,12 @@ from collections.abc import Callable, Iterable, Iterator, Mapping
 from concurrent.futures import Future
 from typing import Any, NamedTuple, TypeVar
 
-from headrace.client.admin import DEFAULT_TIMEOUT_S, Admin, in_thread
+from headrace.client.admin import DEFAULT_TIMEOUT_S, Admin
 from headrace.client.bus import READ_COMMITTED, Bus
 from headrace.client.complaints import Complaints
 from headrace.client.error_table import Kind, NamedError
 from headrace.client.errors import BusError
-from headrace.client.librdkafka import bus_errors, make_consumer
+from headrace.client.librdkafka import bus_errors, in_thread, make_consumer
 from headrace.mirror.errors import MirrorError
 from headrace.mirror.interface import MirrorListener
 from headrace.model import TopicPartition
@@ -27,6 +27,8 @@ _LOOK_S = 0.1  # how often something else is looked after while an answer is wai
 _ANSWER_S = 1.0  # for librdkafka's own answer to arrive after its time is over
 _LAST_S = 0.5  # for an answer when a stop was asked for: a silent broker holds nobody up
 _FIXED: Mapping[str, object] = {
+    "group.id": "headrace-mirror",
+    "auto.offset.reset": "error",
     "enable.auto.commit": False,
     "enable.auto.offset.store": False,
     "enable.partition.eof": True,
@@ -91,8 +93,7 @@ class Endpoint(Admin):
 
     def consumer(self, config: Mapping[str, object]) -> Any:
         """librdkafka's consumer, which commits nothing by itself and never guesses a position."""
-        fixed = {"group.id": "headrace-mirror", "auto.offset.reset": "error", **_FIXED, **config}
-        return make_consumer(self.bus, self.config, {**fixed, "error_cb": self.on_error})
+        return make_consumer(self.bus, self.config, {**_FIXED, "error_cb": self.on_error, **config})
 
     @contextlib.contextmanager
     def errors(self) -> Iterator[None]:
@@ -126,7 +127,9 @@ class Endpoint(Admin):
                 for config in self.configs("topic", name)
                 if config.is_set_on("topic") and config.value is not None
             }
-            found[name] = MirroredTopic(name, *each, configs)
+            found[name] = MirroredTopic(
+                name, each.topic_id, len(each.partitions), each.replication_factor, configs
+            )
         return found
 
     def topic_ids(self, topics: Iterable[str]) -> dict[str, str]:
@@ -169,7 +172,8 @@ class Endpoint(Admin):
 
     def call(self, blocking: Callable[[], _Answer]) -> _Answer:
         """What a call of librdkafka's comes to that keeps to a time of its own."""
-        return self._wait(in_thread(blocking), None)
+        with self.errors():
+            return self._wait(in_thread(blocking), None)
 
     def patience(self, timeout_s: float | None, **pauses: float) -> Patience:
         """A wait that a stop ends, and that looks after what is under way meanwhile."""

@@ -18,10 +18,10 @@ from headrace.mirror.reading import read
 from headrace.mirror.watch import Confirm
 from headrace.model import TopicPartition
 
-_KINDS = frozenset({"CLASSIC", "CONSUMER"})
+_PROTOCOLS = frozenset({"classic", "consumer"})
 _MOST_KNOWN = 1000  # offsets of a partition; a following mirror meets new ones all the time
 _Answer = TypeVar("_Answer")
-_ASIDE = frozenset({"EMPTY", "DEAD"})  # states of a group that nobody is a member of
+_ASIDE = frozenset({"Empty", "Dead"})  # states of a group that nobody is a member of
 
 
 class CommittedOffset(NamedTuple):
@@ -54,13 +54,13 @@ class Groups:
     def names(self) -> list[str]:
         """The groups of the source that are wanted, share groups and the like told of once."""
         wanted = list[str]()
-        for group in self._source.list_groups().valid:
-            if not self._pattern.fullmatch(group.group_id):
+        for group in self._source.list_groups().groups:
+            if not self._pattern.fullmatch(group.name):
                 continue
-            if group.type.name in _KINDS:
-                wanted.append(group.group_id)
+            if group.protocol in _PROTOCOLS:
+                wanted.append(group.name)
             else:
-                self._tell(f"group {group.group_id} is neither classic nor consumer: left out")
+                self._tell(f"group {group.name} is neither classic nor consumer: left out")
         return sorted(wanted)
 
     def sync(
@@ -68,11 +68,7 @@ class Groups:
     ) -> list[GroupMove]:
         """Bring every position over; returns those of groups that have any."""
         names = self.names()
-        busy = {
-            each.group_id
-            for each in self._target.list_groups().valid
-            if each.state.name not in _ASIDE
-        }
+        busy = {each.name for each in self._target.list_groups().groups if each.state not in _ASIDE}
         moves = list[GroupMove]()
         for name in names:
             positions = read_positions(self._source, name, copies)
@@ -174,10 +170,10 @@ def _as_group(end: Endpoint, group: str, do: Callable[[Any], _Answer]) -> _Answe
     """
 
     def attempt() -> _Answer:
-        consumer = end.consumer({"group.id": group})
+        # What it complains of is heard from its answers: listeners belong to the mirror's thread.
+        consumer = end.consumer({"group.id": group, "error_cb": bool})
         try:
-            with end.errors():
-                return do(consumer)
+            return do(consumer)
         finally:
             consumer.close()
 

@@ -101,7 +101,7 @@ def _has_dead_in_sync_replicas(end: Endpoint, topics: Iterable[str]) -> bool:
     still although the leader holds more."""
     metadata = end.metadata()
     return any(
-        partition.leader < 0 or not set(partition.isrs) <= metadata.brokers.keys()
+        partition.leader is None or not set(partition.isr) <= metadata.brokers.keys()
         for name in topics
         if name in metadata.topics
         for partition in metadata.topics[name].partitions.values()

@@ -4,8 +4,8 @@ import time
 from types import TracebackType
 from typing import Any, Self
 
-from headrace.cli.terminal import is_plain, tell
-from headrace.cli.topics.description import human_bytes
+from headrace.cli.endings import tell
+from headrace.cli.terminal import human_bytes, is_plain
 from headrace.mirror.interface import FOLLOWING, MirrorProgress
 
 _BAR_EVERY_S = 0.2

@@ -17,6 +17,7 @@ from headrace.kafka.drill.election import Timeouts
 from headrace.kafka.drill.ledger import Reading
 from headrace.kafka.drill.message import Stream, decode
 from headrace.kafka.errors import DrillError
+from headrace.patience import Patience
 
 _POLL_S = 0.2
 _RECORDS_A_POLL = 1000
@@ -65,12 +66,9 @@ class LiveConsumers:
 
     def drain(self, ends: Mapping[int, int], timeout_s: float, tick: Callable[[], None]) -> None:
         """Wait until every partition is read up to its end, or for `timeout_s`."""
-        deadline = time.monotonic() + timeout_s
-        while time.monotonic() < deadline:
-            if all(self.next_offsets.get(each, 0) >= end for each, end in ends.items()):
-                return
-            tick()
-            time.sleep(_POLL_S / 4)
+        Patience(timeout_s, meanwhile=tick).until(
+            lambda: all(self.next_offsets.get(each, 0) >= end for each, end in ends.items())
+        )
 
     def stop(self, timeout_s: float) -> None:
         """Leave the group; a coordinator that is away is waited for no longer than `timeout_s`."""

@@ -9,27 +9,28 @@ import datetime
 import uuid
 from collections.abc import Callable, Iterator
 
+from headrace.client.cluster_questions import what_is_missing
 from headrace.client.errors import BusError
 from headrace.file_lock import FileLock, LockedError
 from headrace.kafka.cluster import Cluster
+from headrace.kafka.cluster_names import option_for
 from headrace.kafka.drill import acks
 from headrace.kafka.drill.election import Timeouts, read_timeouts, wait_limit
 from headrace.kafka.drill.ledger import EMPTY, Reading, balance, compare
 from headrace.kafka.drill.load import Load
 from headrace.kafka.drill.machine import CpuWatch, read_cpu
-from headrace.kafka.drill.observer import Observer, what_is_missing
+from headrace.kafka.drill.observer import Observer
 from headrace.kafka.drill.plan import REPLICATION_FACTOR, TITLES, Plan, Scenario
 from headrace.kafka.drill.readers import end_offsets, read_whole
 from headrace.kafka.drill.report import ClusterFacts, DrillReport, ScenarioReport
 from headrace.kafka.drill.scenarios import SCENARIOS, Bulk
-from headrace.kafka.drill.stage import Stage, Status, admin_of, broker_addresses, restore
+from headrace.kafka.drill.stage import Stage, Status, admin_of, restore
 from headrace.kafka.drill.timeline import Event, Kind, Timeline
 from headrace.kafka.drill.verdict import judge
 from headrace.kafka.errors import DrillError
 from headrace.kafka.layout import BROKER
 from headrace.kafka.node import RUNNING
 from headrace.kafka.node_process import LOCK_TIMEOUT_S
-from headrace.kafka.places import option_for
 
 _LOCK_FILE = ".drill.lock"
 _GIVE_UP_S = 5.0  # for what is on its way when a drill is broken off
@@ -73,7 +74,7 @@ def check_cluster(cluster: Cluster) -> None:
                 f"node {node.id} of cluster {cluster.name} is {state}; "
                 f"headrace kafka {fix}{_option(cluster)}"
             )
-    if missing := what_is_missing(broker_addresses(cluster)):
+    if missing := what_is_missing(cluster.broker_addresses, is_whole=True):
         raise DrillError(
             f"cluster {cluster.name} is not whole: {missing}; wait, or see what is wrong with "
             f"headrace kafka status{_option(cluster)}"
@@ -120,7 +121,7 @@ class _Drill:
         self._started_at = datetime.datetime.now(datetime.UTC)
         self._topic = self._group = f"headrace-drill-{uuid.uuid4().hex[:8]}"
         self._timeline = Timeline(on_event)
-        self._observer = Observer(broker_addresses(cluster), self._timeline)
+        self._observer = Observer(cluster.broker_addresses, self._timeline)
         self._cpu = CpuWatch(
             lambda: read_cpu(node.pid for node in cluster.nodes), self._timeline.now_s
         )

@@ -8,9 +8,8 @@ import time
 from collections.abc import Callable, Iterable
 from typing import NamedTuple
 
-from headrace.client.addresses import Address
 from headrace.client.admin import Admin
-from headrace.client.cluster_questions import Replica, reorder_replicas
+from headrace.client.cluster_questions import Replica, reorder_replicas, what_is_missing
 from headrace.client.errors import BusError
 from headrace.client.librdkafka import Partition
 from headrace.client.wire import WireConnection
@@ -19,12 +18,13 @@ from headrace.kafka.drill.acks import longest_wait
 from headrace.kafka.drill.election import Timeouts
 from headrace.kafka.drill.load import Load
 from headrace.kafka.drill.machine import CALM_WAIT_S
-from headrace.kafka.drill.observer import Observer, what_is_missing
+from headrace.kafka.drill.observer import Observer
 from headrace.kafka.drill.plan import MIN_INSYNC_REPLICAS, REPLICATION_FACTOR, Plan
 from headrace.kafka.drill.timeline import Kind, Timeline
 from headrace.kafka.errors import DrillError
-from headrace.kafka.layout import BROKER, HOST
+from headrace.kafka.layout import BROKER
 from headrace.kafka.node import RUNNING, Node
+from headrace.patience import Patience
 
 _TICK_S = 0.05
 _PLACED_TIMEOUT_S = 15.0
@@ -47,11 +47,6 @@ class Status(NamedTuple):
     silent_s: float  # since some publisher has heard nothing
     done: int = 0
     total: int = 0
-
-
-def broker_addresses(cluster: Cluster) -> dict[int, Address]:
-    """Where each broker is."""
-    return {node.id: (HOST, node.port) for node in cluster.brokers if node.port is not None}
 
 
 def admin_of(cluster: Cluster) -> Admin:
@@ -121,21 +116,26 @@ class Stage:
 
     def sleep(self, seconds: float) -> None:
         """Let the load run on."""
-        deadline = time.monotonic() + seconds
-        while time.monotonic() < deadline:
-            self.tick()
-            time.sleep(_TICK_S)
+        patience = self._patience(seconds, _TICK_S)
+        while patience.pause():
+            pass
 
     def wait_until(
-        self, condition: Callable[[], bool], timeout_s: float, what: Callable[[], str]
+        self,
+        condition: Callable[[], bool],
+        timeout_s: float,
+        what: Callable[[], str],
+        *,
+        every_s: float = _TICK_S,
     ) -> None:
         """Wait for a condition; DrillError saying `what` did not happen in time."""
-        deadline = time.monotonic() + timeout_s
-        while not condition():
-            if time.monotonic() >= deadline:
-                raise DrillError(f"{self.title}: {what()} within {timeout_s:.0f} s")
-            self.tick()
-            time.sleep(_TICK_S)
+        if not self._patience(timeout_s, every_s).until(condition):
+            raise DrillError(f"{self.title}: {what()} within {timeout_s:.0f} s")
+
+    def _patience(self, timeout_s: float, every_s: float) -> Patience:
+        return Patience(
+            timeout_s, meanwhile=self.tick, first_pause_s=every_s, longest_pause_s=every_s
+        )
 
     def run_aside(self, work: Callable[[], None]) -> None:
         """Do something that blocks, and go on looking for Ctrl-C meanwhile."""
@@ -158,21 +158,22 @@ class Stage:
     def await_whole(self) -> None:
         """Wait until all nodes run and every ISR is full, as every broker sees it."""
         self.phase = "until the cluster is whole"
-        addresses = broker_addresses(self.cluster)
         missing = "nothing was asked yet"
 
         def is_whole() -> bool:
             nonlocal missing
             absent = [node.id for node in self.cluster.nodes if node.state != RUNNING]
-            missing = f"node {absent[0]} does not run" if absent else what_is_missing(addresses)
-            if missing:
-                time.sleep(_ASK_EVERY_S)
+            if absent:
+                missing = f"node {absent[0]} does not run"
+            else:
+                missing = what_is_missing(self.cluster.broker_addresses, is_whole=True)
             return not missing
 
         self.wait_until(
             is_whole,
             self.plan.whole_timeout_s,
             lambda: f"the cluster was not whole again ({missing})",
+            every_s=_ASK_EVERY_S,
         )
         self.observer.take_all_back()
 

@@ -33,7 +33,7 @@ def known_names() -> list[str]:
     return sorted(path.name for path in found if is_name(path.name))
 
 
-def place_of(name: str) -> Path:
+def directory_of(name: str) -> Path:
     """The directory of the cluster of this name; its usual place while there is none."""
     usual = _usual_place(name)
     return usual.resolve() if usual.is_symlink() and has_cluster(usual) else usual
@@ -48,7 +48,7 @@ def has_cluster(directory: Path) -> bool:
 
 def check_free(name: str, directory: Path) -> None:
     """ClusterError if the name is that of another cluster than the one in `directory`."""
-    place = place_of(name)
+    place = directory_of(name)
     if has_cluster(place) and not _is_same(place, directory):
         raise ClusterError(
             f"there is a cluster called {name} already, in {place}; choose another --name"

@@ -3,7 +3,7 @@ import pytest
 from headrace.errors import EngineError
 from headrace.java.installation import find_java
 from headrace.kafka.jars import KAFKA_VERSION
-from headrace.kafka.tool_names import TOOLS, class_of, with_bootstrap
+from headrace.kafka.tools import TOOLS, class_of, with_bootstrap
 
 
 def test_the_cluster_is_named_to_a_tool_that_is_not_told_of_another():
@@ -37,7 +37,7 @@ def test_every_tool_is_in_kafkas_jars():
 
 
 def test_a_tool_that_a_version_does_not_have_is_named(monkeypatch):
-    monkeypatch.setattr("headrace.kafka.tool_names.kafka_jars", lambda _: [])
+    monkeypatch.setattr("headrace.kafka.tools.kafka_jars", lambda _: [])
 
     with pytest.raises(EngineError, match=r"Kafka 4\.0\.2 has no tool streams-groups"):
         class_of("streams-groups", "4.0.2")
