@@ -111,7 +111,9 @@ def test_a_url_names_addresses_a_user_and_properties() -> None:
 
 
 def test_a_url_that_says_how_to_log_on_is_obeyed() -> None:
-    bus = Bus.from_url("kafka://me:x@a?sasl.mechanism=SCRAM-SHA-512&security.protocol=SASL_PLAINTEXT")
+    bus = Bus.from_url(
+        "kafka://me:x@a?sasl.mechanism=SCRAM-SHA-512&security.protocol=SASL_PLAINTEXT"
+    )
 
     assert bus.properties["sasl.mechanism"] == "SCRAM-SHA-512"
     assert bus.properties["security.protocol"] == "SASL_PLAINTEXT"
