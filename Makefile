@@ -71,9 +71,10 @@ demo: $(VENV)/.installed spark ## Sensors, a broker, a lake and a table on Spark
 bench: $(VENV)/.installed java ## headrace against Apache Kafka 4.3.1 on this machine: table, JSON, plots
 	$(BIN)/python -m bench
 
+# Beside a commit before, Kafka takes no part.
 .PHONY: bench-quick
-bench-quick: $(VENV)/.installed java ## The main rows of make bench in about two minutes
-	$(BIN)/python -m bench --quick
+bench-quick: $(VENV)/.installed $(if $(BASELINE),,java) ## The main rows of make bench in about two minutes; BASELINE=HEAD~1 compares with a commit
+	$(BIN)/python -m bench --quick $(if $(BASELINE),--baseline='$(BASELINE)') $(ARGS)
 
 .PHONY: bench-pipelines
 bench-pipelines: $(VENV)/.installed java spark ## The pipelines against Kafka-fed Spark, a Parquet copy and plain Python

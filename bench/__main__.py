@@ -1,30 +1,28 @@
-"""`python -m bench`: headrace beside Apache Kafka, on this machine, in one run."""
+"""`python -m bench`: headrace beside Apache Kafka, or beside a commit before, on this machine."""
 
 import argparse
-import json
-import shutil
-import signal
 import sys
-import tempfile
 from collections.abc import Sequence
 from dataclasses import replace
 from datetime import UTC, datetime
+from functools import partial
 from pathlib import Path
-from types import FrameType
-from typing import Any, NoReturn
+from typing import Any
 
 from rich.console import Console
 
-from bench import machine
+from bench import comparison, machine
+from bench.baseline import build_commit, describe_checkout, find_commit
 from bench.build import build
 from bench.clients import librdkafka_library
+from bench.command import add_places, data_directory, run_command, write_json
 from bench.driver import Driver
 from bench.drivers.headrace import HeadraceDriver
 from bench.drivers.kafka import KafkaDriver
 from bench.plots import can_plot, write_plots
-from bench.report import BASELINE, KAFKA, PROCESS_ROWS, make_table, to_json
-from bench.suite import FULL, QUICK, run_rounds
-from bench.workloads import WORKLOADS, Workload
+from bench.report import PROCESS_ROWS, make_table, to_json
+from bench.suite import FULL, QUICK, Plan, run_rounds
+from bench.workloads import WORKLOADS, Row, Workload
 from headrace.errors import HeadraceError
 from headrace.kafka.jars import KAFKA_VERSION
 
@@ -44,36 +42,28 @@ FAIRNESS = (
 )
 
 _WIDTH_IN_A_FILE = 150
+# A spread takes rounds; the quick run's two are for a look.
+_ROUNDS_BESIDE_A_BASELINE = 5
+_GROUPS = "groups"
 
 
 def main(arguments: Sequence[str] | None = None) -> int:
     """Run the benchmark; exit 1 with a sentence when it cannot be run."""
     options = _parser().parse_args(arguments)
-    console = Console()
-    if not console.is_terminal:
-        console.width = _WIDTH_IN_A_FILE
-    signal.signal(signal.SIGTERM, _exit_on_signal)
-    try:
-        _run(options, console)
-    except KeyboardInterrupt:
-        print("headrace bench: interrupted; brokers stopped, data removed", file=sys.stderr)
-        return 130
-    except (HeadraceError, OSError) as error:
-        print(f"headrace bench: {error}", file=sys.stderr)
-        return 1
-    return 0
-
-
-def _exit_on_signal(signal_number: int, frame: FrameType | None) -> NoReturn:
-    # Unwinds every `with`, so that brokers are stopped and data is removed.
-    raise SystemExit(128 + signal_number)
+    run = _run_beside_a_baseline if options.baseline else _run
+    return run_command(partial(run, options), Console(), _WIDTH_IN_A_FILE)
 
 
 def _parser() -> argparse.ArgumentParser:
     parser = argparse.ArgumentParser(prog="python -m bench", description=__doc__)
     names = ", ".join(workload.name for workload in WORKLOADS)
     parser.add_argument("--quick", action="store_true", help="the main rows in two minutes")
-    parser.add_argument("--rounds", type=int, help="rounds; 5, or 2 with --quick")
+    parser.add_argument(
+        "--rounds",
+        type=int,
+        help=f"rounds; {FULL.rounds}, or {QUICK.rounds} with --quick, or "
+        f"{_ROUNDS_BESIDE_A_BASELINE} with --baseline",
+    )
     parser.add_argument("--seconds", type=float, help="length of each measurement")
     parser.add_argument("--only", action="append", metavar="NAME", help=f"one of: {names}")
     which = parser.add_mutually_exclusive_group()
@@ -81,75 +71,79 @@ def _parser() -> argparse.ArgumentParser:
     which.add_argument("--only-headrace", action="store_true", help="measure headrace alone")
     which.add_argument(
         "--baseline",
-        type=Path,
-        metavar="CHECKOUT",
-        help="measure another checkout of headrace instead of Kafka (build its C part in place)",
+        metavar="REV",
+        help="build another commit and measure it instead of Kafka, in short turns with this one",
     )
-    parser.add_argument("--json", type=Path, help="also write the results here")
-    parser.add_argument(
-        "--out", type=Path, default=Path("bench-results"), help="where results and plots go"
-    )
-    parser.add_argument(
-        "--data-dir", type=Path, help="where brokers keep data; in --out if not set"
-    )
+    add_places(parser)
     return parser
 
 
 def _run(options: argparse.Namespace, console: Console) -> None:
-    plan = QUICK if options.quick else FULL
-    plan = replace(
-        plan, rounds=options.rounds or plan.rounds, seconds=options.seconds or plan.seconds
-    )
+    plan = _plan(options)
     workloads = _choose(options)
-    drivers = _drivers(options)
-    options.out.mkdir(parents=True, exist_ok=True)
-    data_directory = options.data_dir or options.out
-    data_directory.mkdir(parents=True, exist_ok=True)
-    machine.check_disk(data_directory, plan.disk_bytes)
-    for program in ("replay", "rdk"):
-        build(program)
-    facts: dict[str, Any] = {
-        "mode": "quick" if options.quick else "full",
-        "started": datetime.now(UTC).isoformat(timespec="seconds"),
-        "rounds": plan.rounds,
-        "seconds": plan.seconds,
-        "kafka": KAFKA_VERSION,
-        "librdkafka": Path(librdkafka_library()).name,
-        "machine": machine.describe(),
-        "fairness": FAIRNESS,
-    }
-    for warning in machine.warnings():
-        console.print(f"[yellow]{warning}[/yellow]", highlight=False)
-    place = Path(tempfile.mkdtemp(prefix="data-", dir=data_directory.absolute()))
-    try:
+    with data_directory(options, plan.disk_bytes, console) as place:
+        facts = {"kafka": KAFKA_VERSION, "fairness": FAIRNESS, **_facts(options, plan)}
         machine.touch_page_cache(place, plan.touched_bytes)
-        results = run_rounds(
-            drivers,
-            workloads,
-            plan,
-            place,
-            lambda line: console.print(line, highlight=False),
-            reference=BASELINE if options.baseline else KAFKA,
-        )
-    finally:
-        shutil.rmtree(place, ignore_errors=True)
-
-    rows = [*(row for workload in workloads for row in workload.rows), *PROCESS_ROWS]
+        say = partial(console.print, highlight=False)
+        results = run_rounds(_drivers(options), workloads, plan, place, say)
+    rows = _rows(workloads)
     console.print(make_table(results, rows))
     for note in FAIRNESS:
         console.print(f"- {note}", highlight=False)
-    report = json.dumps(to_json(results, rows, facts), indent=2, ensure_ascii=False) + "\n"
-    paths = [options.out / "results.json", *([options.json] if options.json else [])]
-    for path in paths:
-        path.write_text(report, "utf-8")
+    paths = write_json(options, "results.json", to_json(results, rows, facts))
     if can_plot():
         paths += write_plots(results, rows, options.out)
     console.print("written:", *map(str, paths), highlight=False)
 
 
+def _run_beside_a_baseline(options: argparse.Namespace, console: Console) -> None:
+    commit = find_commit(options.baseline)
+    plan = _plan(options)
+    workloads = _choose(options)
+    say = partial(console.print, highlight=False)
+    with data_directory(options, plan.disk_bytes, console) as place:
+        say(f"building {commit.revision}: {commit.commit_id[:12]} {commit.subject}", markup=False)
+        source = build_commit(commit, place / "source")
+        facts = {
+            "baseline": commit._asdict(),
+            "now": describe_checkout(),
+            **_facts(options, plan),
+        }
+        machine.touch_page_cache(place, plan.touched_bytes)
+        drivers = [HeadraceDriver(comparison.BASELINE, source), HeadraceDriver(comparison.NOW)]
+        results = run_rounds(drivers, workloads, plan, place, say, is_side_by_side=True)
+    compared = comparison.compare(results, _rows(workloads))
+    console.print(comparison.make_table(compared))
+    report = comparison.to_json(compared, facts)
+    console.print("written:", *map(str, write_json(options, "baseline.json", report)))
+
+
+def _plan(options: argparse.Namespace) -> Plan:
+    plan = QUICK if options.quick else FULL
+    rounds = _ROUNDS_BESIDE_A_BASELINE if options.baseline else plan.rounds
+    return replace(plan, rounds=options.rounds or rounds, seconds=options.seconds or plan.seconds)
+
+
+def _facts(options: argparse.Namespace, plan: Plan) -> dict[str, Any]:
+    for program in ("replay", "rdk"):
+        build(program)
+    return {
+        "mode": "quick" if options.quick else "full",
+        "started": datetime.now(UTC).isoformat(timespec="seconds"),
+        "rounds": plan.rounds,
+        "seconds": plan.seconds,
+        "librdkafka": Path(librdkafka_library()).name,
+        "machine": machine.describe(),
+    }
+
+
+def _rows(workloads: Sequence[Workload]) -> list[Row]:
+    return [*(row for workload in workloads for row in workload.rows), *PROCESS_ROWS]
+
+
 def _choose(options: argparse.Namespace) -> list[Workload]:
     if not options.only:
-        return [w for w in WORKLOADS if w.is_quick or not options.quick]
+        return [w for w in WORKLOADS if _is_asked_for(w, options)]
     chosen = [w for w in WORKLOADS if w.name in options.only]
     if unknown := set(options.only) - {w.name for w in chosen}:
         names = ", ".join(w.name for w in WORKLOADS)
@@ -159,16 +153,17 @@ def _choose(options: argparse.Namespace) -> list[Workload]:
     return chosen
 
 
+def _is_asked_for(workload: Workload, options: argparse.Namespace) -> bool:
+    # What a commit did to the groups is asked of every commit; it takes a minute a round.
+    is_quick = workload.is_quick or (options.baseline and workload.name == _GROUPS)
+    return is_quick or not options.quick
+
+
 def _drivers(options: argparse.Namespace) -> list[Driver]:
     if options.only_kafka:
         return [KafkaDriver()]
     if options.only_headrace:
         return [HeadraceDriver()]
-    if options.baseline:
-        source = options.baseline.absolute()
-        if not (source / "src" / "headrace").is_dir():
-            raise HeadraceError(f"--baseline {options.baseline}: there is no src/headrace in it")
-        return [HeadraceDriver(BASELINE, source), HeadraceDriver()]
     return [KafkaDriver(), HeadraceDriver()]
 
 

@@ -1,7 +1,7 @@
 """The load generators as functions: run one to its end, return what it counted."""
 
 import functools
-import importlib.util
+import importlib.metadata
 import json
 import subprocess
 from collections.abc import Callable, Iterator, Mapping
@@ -18,7 +18,7 @@ _UNTIL_COUNTED_S = 600
 
 
 @dataclass(frozen=True, slots=True, kw_only=True)
-class Load:
+class Traffic:
     """What went over the wire in one direction, and how long it took."""
 
     messages: int
@@ -48,8 +48,8 @@ class Load:
 class ClientResult:
     """Both directions of one run; `client_cpu_seconds` tells whether the client was the limit."""
 
-    produce: Load | None
-    fetch: Load | None
+    produce: Traffic | None
+    fetch: Traffic | None
     client_cpu_seconds: float
 
 
@@ -84,17 +84,17 @@ def replay(
 @contextmanager
 def beating(
     port: int, members: Path, *, interval_ms: int, seconds: float
-) -> Iterator[Callable[[], Load]]:
+) -> Iterator[Callable[[], Traffic]]:
     """Let the members in the file heartbeat; call what is yielded to await the end."""
     command: list[str | Path] = [build("beat"), "--port", str(port), "--members", members]
     command += ["--interval-ms", str(interval_ms), "--seconds", str(seconds)]
     running = subprocess.Popen(command, stdout=subprocess.PIPE, stderr=subprocess.PIPE, text=True)
 
-    def finish() -> Load:
+    def finish() -> Traffic:
         output, errors = running.communicate(timeout=seconds + _GRACE_S)
         if running.returncode:
             raise BenchError(errors.strip() or f"beat exited with {running.returncode}")
-        return Load(**json.loads(output)["heartbeat"])
+        return Traffic(**json.loads(output)["heartbeat"])
 
     try:
         assert running.stdout is not None
@@ -131,11 +131,9 @@ def _librdkafka(
 @functools.cache
 def librdkafka_library() -> str:
     """Return the librdkafka inside the confluent-kafka wheel, or the system's by name."""
-    spec = importlib.util.find_spec("confluent_kafka")
-    for package in (spec.submodule_search_locations or []) if spec else []:
-        bundled = Path(package).with_name("confluent_kafka.libs")
-        if found := sorted(bundled.glob("librdkafka*.so*")):
-            return str(found[0])
+    for file in importlib.metadata.files("confluent-kafka") or ():
+        if file.name.startswith("librdkafka") and ".so" in file.name:
+            return str(file.locate())
     return "librdkafka.so.1"
 
 
@@ -158,7 +156,7 @@ def parse_result(text: str) -> ClientResult:
     fetch = fields.get("fetch") or fields.get("consume")
     produce = fields.get("produce")
     return ClientResult(
-        produce=Load(**produce) if produce else None,
-        fetch=Load(**fetch) if fetch else None,
+        produce=Traffic(**produce) if produce else None,
+        fetch=Traffic(**fetch) if fetch else None,
         client_cpu_seconds=fields["client_cpu_seconds"],
     )

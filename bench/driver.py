@@ -1,6 +1,8 @@
 """What a benchmark needs of a broker, and of its process while it runs."""
 
-from contextlib import AbstractContextManager
+import shutil
+from collections.abc import Iterator
+from contextlib import AbstractContextManager, contextmanager
 from dataclasses import dataclass
 from pathlib import Path
 from typing import Protocol
@@ -9,7 +11,7 @@ import psutil
 
 
 @dataclass(frozen=True, slots=True, kw_only=True)
-class RunningBroker:
+class MeasuredBroker:
     """A broker that serves on 127.0.0.1 and keeps its partitions in `data_directory`."""
 
     name: str
@@ -46,5 +48,16 @@ class Driver(Protocol):
 
     def running(
         self, directory: Path, *, is_durable: bool
-    ) -> AbstractContextManager[RunningBroker]:
+    ) -> AbstractContextManager[MeasuredBroker]:
         """Run a broker on an empty `directory`. Durable: acks=all waits for the disk."""
+
+
+@contextmanager
+def fresh(directory: Path) -> Iterator[Path]:
+    """Give an empty directory and remove it with all it holds, however the block ends."""
+    shutil.rmtree(directory, ignore_errors=True)
+    directory.mkdir(parents=True)
+    try:
+        yield directory
+    finally:
+        shutil.rmtree(directory, ignore_errors=True)

@@ -7,7 +7,7 @@ from pathlib import Path
 
 from bench.clients import (
     ClientResult,
-    Load,
+    Traffic,
     beating,
     librdkafka_consume,
     librdkafka_produce,
@@ -35,17 +35,17 @@ def _per_million(metered: Metered, messages: int) -> float:
     return metered.broker_cpu_seconds / messages * 1e6
 
 
-def _produced(result: ClientResult) -> Load:
+def _produced(result: ClientResult) -> Traffic:
     assert result.produce is not None
     return result.produce
 
 
-def _fetched(result: ClientResult) -> Load:
+def _fetched(result: ClientResult) -> Traffic:
     assert result.fetch is not None
     return result.fetch
 
 
-def _rate(load: Load, unit: str) -> float:
+def _rate(load: Traffic, unit: str) -> float:
     return load.messages_per_second if unit == MESSAGES else load.megabytes_per_second
 
 
@@ -210,11 +210,13 @@ def load_among_groups(stage: Stage) -> list[Sample]:
         fetch_file = stage.fetch_file(topic)
         port, seconds = stage.broker.port, stage.seconds
         produced, beats = _quiet_and_busy(
+            "groups-produce-kept",
             stage,
             members,
             lambda: replay(port, produce=produce_file, connections=8, in_flight=5, seconds=seconds),
         )
         fetched, more_beats = _quiet_and_busy(
+            "groups-fetch-kept",
             stage,
             members,
             lambda: replay(
@@ -223,33 +225,37 @@ def load_among_groups(stage: Stage) -> list[Sample]:
         )
     beats += more_beats
     return [
-        Sample("groups-produce-kept", produced),
-        Sample("groups-fetch-kept", fetched),
+        produced,
+        fetched,
         Sample("heartbeat-p50", statistics.median(beat.p50_us for beat in beats)),
         Sample("heartbeat-p99", statistics.median(beat.p99_us for beat in beats)),
     ]
 
 
 def _quiet_and_busy(
-    stage: Stage, members: Path, run: Callable[[], ClientResult]
-) -> tuple[float, list[Load]]:
-    """The busy rate as a share of the quiet one, and the heartbeats of the busy turns."""
+    row: str, stage: Stage, members: Path, run: Callable[[], ClientResult]
+) -> tuple[Sample, list[Traffic]]:
+    """The busy rate as a share of the quiet one, its CPU, and the heartbeats of the busy turns."""
     quiet: list[float] = []
     busy: list[float] = []
-    beats: list[Load] = []
+    costs: list[float] = []
+    beats: list[Traffic] = []
     for _ in range(GROUP_TURNS):
-        quiet.append(_total_rate(run()))
+        quiet.append(sum(load.messages_per_second for load in _loads(run())))
         with beating(
             stage.broker.port,
             members,
             interval_ms=HEARTBEAT_MS,
             seconds=stage.seconds + HEARTBEAT_MS / 1000,
         ) as finish:
-            busy.append(_total_rate(run()))
+            metered = stage.meter(run)
+            loads = _loads(metered.result)
+            busy.append(sum(load.messages_per_second for load in loads))
+            costs.append(_per_million(metered, sum(load.messages for load in loads)))
             beats.append(finish())
-    return statistics.median(busy) / statistics.median(quiet), beats
+    kept = statistics.median(busy) / statistics.median(quiet)
+    return Sample(row, kept, statistics.median(costs)), beats
 
 
-def _total_rate(result: ClientResult) -> float:
-    loads = (result.produce, result.fetch)
-    return sum(load.messages_per_second for load in loads if load is not None)
+def _loads(result: ClientResult) -> list[Traffic]:
+    return [load for load in (result.produce, result.fetch) if load is not None]

@@ -5,11 +5,11 @@ from collections.abc import Sequence
 from pathlib import Path
 from typing import Any
 
-from bench.report import BASELINE, KAFKA, SUBJECT, Results
+from bench.report import BROKERS, KAFKA, SUBJECT, Results
 from bench.workloads import Row
 
 _BETTER, _WORSE = "#2a7f9e", "#c2571a"
-_COLOURS = {KAFKA: "#9a9a9a", BASELINE: "#9a9a9a", SUBJECT: _BETTER}
+_COLOURS = {KAFKA: "#9a9a9a", SUBJECT: _BETTER}
 
 
 def can_plot() -> bool:
@@ -33,7 +33,7 @@ def write_plots(results: Results, rows: Sequence[Row], directory: Path) -> list[
 
 
 def _cpu(results: Results, row: Row) -> dict[str, float]:
-    summaries = {broker: results.summary(row, broker) for broker in results.brokers}
+    summaries = {broker: results.summary(row, broker) for broker in BROKERS}
     return {
         broker: summary.cpu_per_million
         for broker, summary in summaries.items()
@@ -70,7 +70,7 @@ def _plot_cpu(results: Results, rows: Sequence[Row], path: Path) -> Path:
     costs = [_cpu(results, row) for row in rows]
     for title, cost in zip((row.title for row in rows), costs, strict=True):
         axes.plot([min(cost.values()), max(cost.values())], [title] * 2, color="#cccccc", zorder=1)
-    for broker in results.brokers:
+    for broker in BROKERS:
         points = [
             (cost[broker], row.title)
             for cost, row in zip(costs, rows, strict=True)

@@ -10,7 +10,8 @@ from rich.table import Table
 from bench.stage import Sample
 from bench.workloads import Row
 
-SUBJECT, KAFKA, BASELINE = "headrace", "kafka", "baseline"
+SUBJECT, KAFKA = "headrace", "kafka"
+BROKERS = (KAFKA, SUBJECT)
 PROCESS_ROWS = (
     Row(key="ready", title="start to first answer", unit="s", is_higher_better=False),
     Row(key="rss", title="memory (RSS) after the load", unit="MB", is_higher_better=False),
@@ -34,12 +35,8 @@ class Summary(NamedTuple):
 
 @dataclass(slots=True)
 class Results:
-    """Samples by row and broker, in the order they were measured.
+    """Samples by row and broker, in the order they were measured."""
 
-    `reference` is what headrace is compared with: Kafka, or another version of itself.
-    """
-
-    reference: str = KAFKA
     _samples: dict[tuple[str, str], list[Sample]] = field(default_factory=dict)
 
     def add(self, broker: str, samples: Iterable[Sample]) -> None:
@@ -54,18 +51,14 @@ class Results:
         return Summary(tuple(s.value for s in samples), tuple(cpu))
 
     def ratio(self, row: Row) -> float | None:
-        """Return the subject's median divided by the reference's, whichever way is better."""
-        subject, reference = self.summary(row, SUBJECT), self.summary(row, self.reference)
-        if subject is None or reference is None or reference.median == 0:
+        """Return headrace's median divided by Kafka's, whichever way is better."""
+        subject, kafka = self.summary(row, SUBJECT), self.summary(row, KAFKA)
+        if subject is None or kafka is None or kafka.median == 0:
             return None
-        return subject.median / reference.median
-
-    @property
-    def brokers(self) -> tuple[str, str]:
-        return self.reference, SUBJECT
+        return subject.median / kafka.median
 
     def advantage(self, row: Row) -> float | None:
-        """Return how many times better the subject is: over 1 is better for every row."""
+        """Return how many times better headrace is: over 1 is better for every row."""
         ratio = self.ratio(row)
         if ratio is None or row.is_higher_better:
             return ratio
@@ -101,17 +94,17 @@ def spread(summary: Summary | None) -> str:
 
 def make_table(results: Results, rows: Sequence[Row]) -> Table:
     """Return the report as people read it."""
-    times = f"times {results.reference}"
+    times = f"times {KAFKA}"
     table = Table(title=f"medians (ranges); {times}: over 1 is better; ↓: lower is better")
     table.add_column("workload")
     table.add_column("unit")
-    for broker in results.brokers:
+    for broker in BROKERS:
         table.add_column(broker, justify="right")
     table.add_column(times, justify="right")
-    for broker in results.brokers:
+    for broker in BROKERS:
         table.add_column(f"CPU s/M msg\n{broker}", justify="right")
     for row in results.rows_measured(rows):
-        summaries = [results.summary(row, broker) for broker in results.brokers]
+        summaries = [results.summary(row, broker) for broker in BROKERS]
         advantage = results.advantage(row)
         cpu = [summary.cpu_per_million if summary else None for summary in summaries]
         table.add_row(
@@ -137,8 +130,8 @@ def to_json(results: Results, rows: Sequence[Row], facts: dict[str, Any]) -> dic
                 "ratio": results.ratio(row),
                 "advantage": results.advantage(row),
                 "brokers": {
-                    broker: _summary_json(summary)
-                    for broker in results.brokers
+                    broker: summary_json(summary)
+                    for broker in BROKERS
                     if (summary := results.summary(row, broker))
                 },
             }
@@ -147,7 +140,8 @@ def to_json(results: Results, rows: Sequence[Row], facts: dict[str, Any]) -> dic
     }
 
 
-def _summary_json(summary: Summary) -> dict[str, Any]:
+def summary_json(summary: Summary) -> dict[str, Any]:
+    """All samples of a row on a broker, and what they come to."""
     return {
         "median": summary.median,
         "min": min(summary.samples),

@@ -2,7 +2,6 @@
 
 import itertools
 import os
-import time
 from collections.abc import Callable, Iterator
 from contextlib import contextmanager
 from dataclasses import dataclass
@@ -10,11 +9,13 @@ from pathlib import Path
 from typing import NamedTuple
 from uuid import UUID
 
-from bench.admin import Admin
 from bench.clients import ClientResult, replay
-from bench.driver import RunningBroker
+from bench.driver import MeasuredBroker
 from bench.errors import BenchError
 from bench.requests import write_fetch_requests, write_produce_requests
+from bench.topics import create_topic, delete_topic
+from headrace.client.admin import Admin
+from headrace.patience import Patience
 
 _DELETION_TIMEOUT_S = 30
 _POLL_S = 0.02
@@ -50,7 +51,7 @@ class BenchTopic(NamedTuple):
 class Stage:
     """One broker and how long each measurement on it lasts."""
 
-    broker: RunningBroker
+    broker: MeasuredBroker
     admin: Admin
     scratch: Path
     seconds: float
@@ -62,18 +63,16 @@ class Stage:
     def topic(self, partitions: int = 1) -> Iterator[BenchTopic]:
         """Make a topic; afterwards delete it and, unless in a warm-up, let the disk rest."""
         name = f"{_PREFIX}{next(_numbers)}"
-        yield BenchTopic(name, self.admin.create_topic(name, partitions, {}), partitions)
-        self.admin.delete_topic(name)
+        yield BenchTopic(name, create_topic(self.admin, name, partitions), partitions)
+        delete_topic(self.admin, name)
         if not self.is_warm_up:
             self.settle()
 
     def settle(self) -> None:
         """Wait until no deleted topic's files are left and nothing waits to be written."""
-        deadline = time.monotonic() + _DELETION_TIMEOUT_S
-        while any(self.broker.data_directory.glob(f"{_PREFIX}*")):
-            if time.monotonic() > deadline:
-                raise BenchError(f"{self.broker.name} did not delete its topics' files in time")
-            time.sleep(_POLL_S)
+        patience = Patience(_DELETION_TIMEOUT_S, first_pause_s=_POLL_S, longest_pause_s=_POLL_S)
+        if not patience.until(lambda: not any(self.broker.data_directory.glob(f"{_PREFIX}*"))):
+            raise BenchError(f"{self.broker.name} did not delete its topics' files in time")
         os.sync()
 
     def produce_file(

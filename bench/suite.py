@@ -1,17 +1,17 @@
 """Runs the workloads: rounds, brokers in turn, a warm-up before every measurement."""
 
-import shutil
 import time
 from collections.abc import Callable, Iterator, Sequence
-from contextlib import closing, contextmanager
+from contextlib import ExitStack, contextmanager
 from dataclasses import dataclass
 from pathlib import Path
 
-from bench.admin import Admin
-from bench.driver import Driver, RunningBroker
-from bench.report import KAFKA, Results, number
+from bench.driver import Driver, MeasuredBroker, fresh
+from bench.report import Results, number
 from bench.stage import Sample, Stage
+from bench.topics import admin_of
 from bench.workloads import Workload
+from headrace.client.admin import Admin
 
 _GB = 1_000_000_000
 
@@ -62,49 +62,69 @@ def run_rounds(
     plan: Plan,
     directory: Path,
     say: Say,
-    reference: str = KAFKA,
+    *,
+    is_side_by_side: bool = False,
 ) -> Results:
-    """Measure every workload on every broker `plan.rounds` times, in turn."""
-    results = Results(reference=reference)
+    """Measure every workload on every broker `plan.rounds` times, in turn.
+
+    Side by side, the brokers of a round run together and take turns at each workload: what the
+    machine is doing changes by the minute, and such a pair of samples is seconds apart.
+    """
+    results = Results()
     for driver in drivers:
-        with _fresh(directory / f"{driver.name}-prepare") as place:
+        with fresh(directory / f"{driver.name}-prepare") as place:
             driver.prepare(place)
     for number_of_round in range(plan.rounds):
         # Whatever drifts over a run must not always hit the same broker.
         order = drivers if number_of_round % 2 == 0 else list(reversed(drivers))
-        for driver in order:
-            for is_durable in (False, True):
-                chosen = [w for w in workloads if w.is_durable == is_durable]
+        for is_durable in (False, True):
+            chosen = [w for w in workloads if w.is_durable == is_durable]
+            for together in [order] if is_side_by_side else [[driver] for driver in order]:
                 if chosen:
-                    say(f"round {number_of_round + 1} of {plan.rounds}, {driver.name}")
-                    _measure(driver, chosen, plan, directory, results, say)
+                    names = " and ".join(driver.name for driver in together)
+                    say(f"round {number_of_round + 1} of {plan.rounds}, {names}")
+                    _measure(together, chosen, plan, directory, results, say)
     return results
 
 
 def _measure(
-    driver: Driver,
+    drivers: Sequence[Driver],
     workloads: Sequence[Workload],
     plan: Plan,
     directory: Path,
     results: Results,
     say: Say,
 ) -> None:
-    is_durable = workloads[0].is_durable
+    """Let brokers that run together take turns at each workload."""
+    with ExitStack() as stack:
+        stages = [
+            stack.enter_context(_ready_stage(driver, workloads, plan, directory))
+            for driver in drivers
+        ]
+        for workload in workloads:
+            for stage in stages:
+                samples = workload.run(stage)
+                results.add(stage.broker.name, samples)
+                _say_samples(say, workload, samples, stage.broker.name if stages[1:] else "")
+        for broker in (stage.broker for stage in stages):
+            if not workloads[0].is_durable:  # once a round is enough
+                ready = Sample("ready", broker.ready_seconds)
+                results.add(broker.name, [ready, Sample("rss", broker.rss_bytes() / 1e6)])
+
+
+@contextmanager
+def _ready_stage(
+    driver: Driver, workloads: Sequence[Workload], plan: Plan, directory: Path
+) -> Iterator[Stage]:
+    """A fresh broker that has run the workloads unmeasured."""
     with (
-        _fresh(directory / driver.name) as place,
-        driver.running(place / "broker", is_durable=is_durable) as broker,
-        closing(Admin("127.0.0.1", broker.port)) as admin,
+        fresh(directory / driver.name) as place,
+        driver.running(place / "broker", is_durable=workloads[0].is_durable) as broker,
     ):
+        admin = admin_of(broker.port)
         warm_up = _stage(broker, admin, place, plan, is_warm_up=True)
         _warm_up(warm_up, workloads, plan.jit_warm_up_seconds if driver.has_jit else 0)
-        stage = _stage(broker, admin, place, plan, is_warm_up=False)
-        for workload in workloads:
-            samples = workload.run(stage)
-            results.add(driver.name, samples)
-            _say_samples(say, workload, samples)
-        if not is_durable:  # once a round is enough
-            ready = Sample("ready", broker.ready_seconds)
-            results.add(driver.name, [ready, Sample("rss", broker.rss_bytes() / 1e6)])
+        yield _stage(broker, admin, place, plan, is_warm_up=False)
 
 
 def _warm_up(stage: Stage, workloads: Sequence[Workload], at_least_seconds: float) -> None:
@@ -120,7 +140,7 @@ def _warm_up(stage: Stage, workloads: Sequence[Workload], at_least_seconds: floa
 
 
 def _stage(
-    broker: RunningBroker, admin: Admin, place: Path, plan: Plan, *, is_warm_up: bool
+    broker: MeasuredBroker, admin: Admin, place: Path, plan: Plan, *, is_warm_up: bool
 ) -> Stage:
     return Stage(
         broker=broker,
@@ -133,19 +153,9 @@ def _stage(
     )
 
 
-def _say_samples(say: Say, workload: Workload, samples: Sequence[Sample]) -> None:
+def _say_samples(say: Say, workload: Workload, samples: Sequence[Sample], broker: str) -> None:
     values = {sample.row: sample.value for sample in samples}
     for row in workload.rows:
         if row.key in values:
-            say(f"  {row.title}: {number(values[row.key])} {row.unit}")
-
-
-@contextmanager
-def _fresh(directory: Path) -> Iterator[Path]:
-    """Give an empty directory and remove it with all it holds, however the block ends."""
-    shutil.rmtree(directory, ignore_errors=True)
-    directory.mkdir(parents=True)
-    try:
-        yield directory
-    finally:
-        shutil.rmtree(directory, ignore_errors=True)
+            whose = f" ({broker})" if broker else ""
+            say(f"  {row.title}: {number(values[row.key])} {row.unit}{whose}")

@@ -11,12 +11,11 @@ from pathlib import Path
 from types import FrameType
 from typing import NoReturn
 
-from confluent_kafka import KafkaException
 from rich.console import Console
 
 from demo.duration import Past, expectation, note
-from demo.remains import how_to_look, keep
-from demo.story import Story, Wishes
+from demo.kept_data import how_to_look, keep
+from demo.run import DemoOptions, DemoRun
 from headrace.errors import HeadraceError
 
 _DEFAULT_SECONDS = 45.0
@@ -32,28 +31,26 @@ def main(arguments: Sequence[str] | None = None) -> int:
     if not console.is_terminal:
         console.width = _WIDTH_IN_A_FILE
     signal.signal(signal.SIGTERM, _exit_on_signal)
-    wishes = Wishes(
+    asked = DemoOptions(
         seconds=options.seconds, rate=options.rate, plot=options.plot, is_kept=options.keep
     )
-    results = wishes.plot.parent
-    console.print(expectation(wishes.seconds, wishes.rate, results), highlight=False)
+    results = asked.plot.parent
+    console.print(expectation(asked.seconds, asked.rate, results), highlight=False)
     started = time.monotonic()
     directory = Path(tempfile.mkdtemp(prefix="headrace-demo-"))
     is_failed = True
     try:
-        Story(console, directory, wishes).tell()
+        DemoRun(console, directory, asked).run()
         is_failed = False
         took_seconds = time.monotonic() - started
-        note(
-            Past(feed_seconds=wishes.seconds, rate=wishes.rate, took_seconds=took_seconds), results
-        )
+        note(Past(feed_seconds=asked.seconds, rate=asked.rate, took_seconds=took_seconds), results)
         kept = keep(directory, results)
         console.print(how_to_look(kept), markup=False, highlight=False, soft_wrap=True)
     except KeyboardInterrupt:
         is_failed = False
         print("headrace demo: interrupted; all stopped", file=sys.stderr)
         return 130
-    except (HeadraceError, KafkaException, OSError) as error:
+    except (HeadraceError, OSError) as error:
         print(f"headrace demo: {error}", file=sys.stderr)
         return 1
     finally:

@@ -7,7 +7,7 @@ from rich.table import Table
 from rich.text import Text
 
 from headrace.client.bus import Bus
-from headrace.pipelines.dead_letters import DeadLetter
+from headrace.pipelines.dead_letters.letter import DeadLetter
 from headrace.pipelines.dead_letters.reading import each_once, read_letters
 from headrace.pipelines.topic_positions import TopicPositions
 

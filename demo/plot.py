@@ -4,7 +4,7 @@ import importlib.util
 from collections.abc import Sequence
 from pathlib import Path
 
-from demo.watch import Look, rates_in
+from demo.watch import Progress, rates_in
 
 _COLOURS = ("#2a7f9e", "#c2571a", "#5a8f3c")
 _FEED_COLOUR = "#9a9a9a"
@@ -15,7 +15,7 @@ def can_plot() -> bool:
     return importlib.util.find_spec("matplotlib") is not None
 
 
-def write_plot(looks: Sequence[Look], groups: Sequence[str], path: Path) -> None:
+def write_plot(looks: Sequence[Progress], groups: Sequence[str], path: Path) -> None:
     """Draw what went in, what each pipeline did, its lag and the dead letters."""
     import matplotlib
 

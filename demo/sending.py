@@ -7,15 +7,16 @@ from datetime import UTC, datetime
 from types import TracebackType
 from typing import Self
 
-from confluent_kafka import KafkaException, Producer
-
 from demo.sensors import Books, SensorFeed
+from headrace.client.bus import Bus
+from headrace.client.errors import BusError
+from headrace.client.producer import Producer
 from headrace.errors import HeadraceError
 
 _STEP_SECONDS = 0.02
 _WAVE_SECONDS = 20.0
 _WAVE_SHARE = 0.6
-_FLUSH_SECONDS = 30.0
+_CONFIG = {"linger.ms": 20, "compression.type": "lz4", "message.timeout.ms": 30_000}
 
 
 class FeedError(HeadraceError):
@@ -34,18 +35,8 @@ class FeedSender:
         self._feed = SensorFeed()
         self._stop = threading.Event()
         self._thread = threading.Thread(target=self._run, name="sensor feed", daemon=True)
-        self._failures: list[str] = []
-        self._producer = Producer(
-            {
-                "bootstrap.servers": bootstrap,
-                "acks": "all",
-                "enable.idempotence": True,
-                "linger.ms": 20,
-                "compression.type": "lz4",
-                "delivery.report.only.error": True,
-                "log_level": 0,
-            }
-        )
+        self._failure: BusError | None = None
+        self._bus = Bus(bootstrap)
 
     @property
     def books(self) -> Books:
@@ -75,22 +66,19 @@ class FeedSender:
     def wait(self) -> Books:
         """Return the books when all is sent; raise FeedError when something was not taken."""
         self._thread.join()
-        if self._failures:
-            raise FeedError(f"{len(self._failures)} messages were not taken: {self._failures[0]}")
+        if self._failure:
+            raise FeedError(f"messages were not taken: {self._failure}") from self._failure
         return self.books
 
     def _run(self) -> None:
         try:
-            self._send_in_waves()
-        except KafkaException as error:
-            self._failures.append(str(error))
-        left = self._producer.flush(_FLUSH_SECONDS)
-        if left:
-            self._failures.append(f"{left} still wait for the broker")
+            with Producer(self._bus, config=_CONFIG) as producer:
+                self._send_in_waves(producer)
+        except BusError as error:
+            self._failure = error
 
-    def _send_in_waves(self) -> None:
+    def _send_in_waves(self, producer: Producer) -> None:
         started_at = time.monotonic()
-        due = 0.0
         while not self._stop.is_set():
             elapsed = time.monotonic() - started_at
             if elapsed >= self._seconds:
@@ -98,24 +86,9 @@ class FeedSender:
             due = messages_due(elapsed, self._rate)
             now = datetime.now(UTC)
             while self.sent < due:
-                self._send(now)
-            self._producer.poll(0)
+                message = self._feed.next(now)
+                producer.send(self._topic, message.value, message.key)
             self._stop.wait(_STEP_SECONDS)
-
-    def _send(self, now: datetime) -> None:
-        message = self._feed.next(now)
-        while True:
-            try:
-                self._producer.produce(
-                    self._topic, message.value, message.key, on_delivery=self._delivered
-                )
-                return
-            except BufferError:
-                self._producer.poll(0.05)
-
-    def _delivered(self, error: object, _message: object) -> None:
-        if error is not None:
-            self._failures.append(str(error))
 
 
 def messages_due(elapsed_seconds: float, rate: float) -> float:

@@ -25,7 +25,7 @@ RETIRES_EVERY = 7_500
 _KEPT_IN_USE = SENSORS // 2
 
 
-class Message(NamedTuple):
+class SensorMessage(NamedTuple):
     """One message; a null value says that the sensor is no more. `kind` names what is bad."""
 
     key: bytes
@@ -60,7 +60,7 @@ class SensorFeed:
         self._random = random.Random(seed)
         self._in_use = [self._new_sensor(number) for number in range(SENSORS)]
 
-    def next(self, now: datetime) -> Message:
+    def next(self, now: datetime) -> SensorMessage:
         """Make the next message and enter it in the books."""
         self.books.sent += 1
         if self.books.sent % RETIRES_EVERY == 0 and len(self._in_use) > _KEPT_IN_USE:
@@ -71,9 +71,9 @@ class SensorFeed:
         if self._random.random() < BAD_SHARE:
             kind, spoil = self._random.choice(_SPOILERS)
             self.books.bad[kind] += 1
-            return Message(key, spoil(reading, self._random), kind)
+            return SensorMessage(key, spoil(reading, self._random), kind)
         self.books.latest[sensor.name] = sensor.celsius
-        return Message(key, _encode(reading))
+        return SensorMessage(key, _encode(reading))
 
     def _new_sensor(self, number: int) -> _Sensor:
         draw = self._random
@@ -81,11 +81,11 @@ class SensorFeed:
             f"sensor-{number:03}", draw.gauss(12, 5), draw.uniform(30, 80), draw.uniform(0.5, 1)
         )
 
-    def _retire(self) -> Message:
+    def _retire(self) -> SensorMessage:
         sensor = self._in_use.pop(self._random.randrange(len(self._in_use)))
         self.books.retired += 1
         self.books.latest.pop(sensor.name, None)
-        return Message(sensor.name.encode(), None)
+        return SensorMessage(sensor.name.encode(), None)
 
     def _read(self, sensor: _Sensor, now: datetime) -> dict[str, object]:
         draw = self._random

@@ -9,7 +9,7 @@ from rich.console import Console
 from rich.live import Live
 from rich.table import Table
 
-from demo.watch import Look, Watcher, rates_in
+from demo.watch import Progress, Watcher, rates_in
 
 _PLAIN_EVERY_SECONDS = 5.0
 
@@ -79,5 +79,5 @@ def _rate(watcher: Watcher, group: str | None) -> float:
     return rates_in(looks, [_count(look, group) for look in looks])[-1]
 
 
-def _count(look: Look, group: str | None) -> int:
+def _count(look: Progress, group: str | None) -> int:
     return look.sent if group is None else look.done[group]

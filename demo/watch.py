@@ -8,18 +8,15 @@ import time
 from collections.abc import Sequence
 from typing import NamedTuple
 
-from confluent_kafka import ConsumerGroupTopicPartitions, KafkaException
-from confluent_kafka.admin import AdminClient
-
+from headrace.client.admin import Admin
 from headrace.client.bus import Bus
-from headrace.pipelines.topic_positions import TopicPositions
+from headrace.client.errors import BusError
 
-_TIMEOUT_SECONDS = 10.0
 # Pipelines commit once a batch: a rate over less than this would only show the batches.
 _RATE_SECONDS = 5.0
 
 
-class Look(NamedTuple):
+class Progress(NamedTuple):
     """What there was at one moment."""
 
     at_s: float
@@ -38,45 +35,37 @@ class Watcher:
         self, bootstrap: str, topic: str, *, groups: Sequence[str], dead_letter_topic: str
     ) -> None:
         self.groups = tuple(groups)
-        self.looks: list[Look] = []
+        self.looks: list[Progress] = []
         self._topic, self._dead_letter_topic = topic, dead_letter_topic
-        bus = Bus(bootstrap)
-        self._positions = TopicPositions(bus)
-        self._admin = AdminClient({"bootstrap.servers": bootstrap, "log_level": 0})
+        self._admin = Admin(Bus(bootstrap))
         self._started_at = time.monotonic()
 
-    def look(self) -> Look:
+    def look(self) -> Progress:
         """Look once more."""
         ends = self._ends()
         done = {group: self._done(group) for group in self.groups}
         at_s = time.monotonic() - self._started_at
-        look = Look(at_s, ends[self._topic], done, ends.get(self._dead_letter_topic, 0))
+        look = Progress(at_s, ends[self._topic], done, ends.get(self._dead_letter_topic, 0))
         self.looks.append(look)
         return look
 
     def _ends(self) -> dict[str, int]:
-        known = self._positions.topics()
+        known = self._admin.metadata().topics
         topics = [name for name in (self._topic, self._dead_letter_topic) if name in known]
         ends = dict.fromkeys(topics, 0)
-        wanted = [(topic, number) for topic in topics for number in known[topic]]
-        for (topic, _), end in self._positions.ends(wanted).items():
+        wanted = [(topic, number) for topic in topics for number in known[topic].partitions]
+        for (topic, _), end in self._admin.end_offsets(wanted).items():
             ends[topic] += end
         return ends
 
     def _done(self, group: str) -> int:
-        asked = [ConsumerGroupTopicPartitions(group)]
-        described = self._admin.describe_consumer_groups([group], request_timeout=_TIMEOUT_SECONDS)
-        with contextlib.suppress(KafkaException):  # the group is not there yet
-            described[group].result()  # a coordinator that is not ready yet answers this unharmed
-            futures = self._admin.list_consumer_group_offsets(
-                asked, request_timeout=_TIMEOUT_SECONDS
-            )
-            positions = futures[group].result().topic_partitions
-            return sum(max(0, each.offset) for each in positions if each.topic == self._topic)
+        with contextlib.suppress(BusError):  # the group is not there yet
+            offsets = self._admin.group_offsets(group)
+            return sum(offset for (topic, _), offset in offsets.items() if topic == self._topic)
         return 0
 
 
-def rates_in(looks: Sequence[Look], counts: Sequence[int]) -> list[float]:
+def rates_in(looks: Sequence[Progress], counts: Sequence[int]) -> list[float]:
     """Per look, messages a second since the look some seconds before."""
     rates = []
     first = 0

@@ -1,6 +1,7 @@
 """Settings all tests share, and what is skipped where something optional is missing."""
 
 import os
+import signal
 import uuid
 from collections.abc import Iterator
 from typing import TYPE_CHECKING
@@ -33,6 +34,9 @@ _run = pytest.StashKey[int]()
 
 
 def pytest_configure(config: pytest.Config) -> None:
+    # A shell that starts us with `&` has us ignore Ctrl-C, and all that we start inherits it.
+    if signal.getsignal(signal.SIGINT) is signal.SIG_IGN:
+        signal.signal(signal.SIGINT, signal.default_int_handler)
     os.environ[_RUN_VARIABLE] = uuid.uuid4().hex
     mark = f"{_RUN_VARIABLE}={os.environ[_RUN_VARIABLE]}"
     config.stash[_run] = janitor.entrust("environment", mark)

@@ -13,9 +13,9 @@ import headrace
 
 # What the parts of headrace ask of each other, and no user needs.
 INSIDE = {
-    "Admin": {"ask", "failure", "on_error", "raw", "reach", "result", "with_timeout"},
+    "Admin": {"ask", "ask_once", "failure", "on_error", "raw", "reach", "result", "with_timeout"},
     "Broker": {"loop", "server"},
-    "Cluster": {"await_ready", "check_is_there", "in_use"},
+    "Cluster": {"await_ready", "broker_addresses", "check_is_there", "in_use"},
     "Consumer": {"fill", "has_more", "is_closed", "take", "was_interrupted"},
     "Delivery": {"finish", "is_failure_unseen"},
     "Producer": {"abandon", "full", "offer"},

@@ -16,13 +16,14 @@ import socket
 import subprocess
 import sys
 import tempfile
-import time
 from abc import ABC, abstractmethod
 from collections.abc import Iterator, Sequence
 from pathlib import Path
 from typing import TypeVar
 
 from headrace.errors import HeadraceError
+from headrace.kafka.process import free_ports
+from headrace.patience import Patience
 from headrace.testing import janitor
 
 USER = PASSWORD = DATABASE = "headrace"
@@ -32,7 +33,6 @@ _POSTGRESQL_PROGRAMS = ("initdb", "pg_ctl", "postgres")
 _MARIADB_PROGRAMS = ("mariadbd", "mariadb-install-db")
 _SYSTEM_PATH = "/usr/sbin:/sbin:/usr/local/sbin:/usr/libexec"
 _READY_SECONDS = 180.0
-_POLL_SECONDS = 0.05
 
 
 class DatabaseServerError(HeadraceError):
@@ -47,7 +47,7 @@ class DatabaseServer(ABC):
     def __init__(self, directory: Path, *, is_durable: bool) -> None:
         self.directory = directory
         self.is_durable = is_durable
-        self.port = _free_port()
+        self.port = free_ports(1)[0]
         self._entrusted: int | None = None
 
     @property
@@ -197,13 +197,14 @@ class MariadbServer(DatabaseServer):
                 stderr=output,
             )
         self._has_started(self._process.pid, signal.SIGKILL)
-        deadline = time.monotonic() + _READY_SECONDS
-        while not self._prepare():
-            if self._process.poll() is not None or time.monotonic() > deadline:
-                self.kill()
-                text = log.read_text(errors="replace") if log.exists() else "(no log)"
-                raise DatabaseServerError(f"mariadbd did not start; it logged:\n{text[-2000:]}")
-            time.sleep(_POLL_SECONDS)
+        process = self._process
+        is_over = Patience(_READY_SECONDS).until(
+            lambda: process.poll() is not None or self._prepare()
+        )
+        if process.poll() is not None or not is_over:
+            self.kill()
+            text = log.read_text(errors="replace") if log.exists() else "(no log)"
+            raise DatabaseServerError(f"mariadbd did not start; it logged:\n{text[-2000:]}")
 
     def stop(self) -> None:
         self._end(signal.SIGTERM)
@@ -295,13 +296,6 @@ def _running(server: _Server) -> Iterator[_Server]:
 def _version_in(path: Path) -> tuple[int, ...]:
     digits = "".join(character if character.isdigit() else " " for character in str(path))
     return tuple(map(int, digits.split()))
-
-
-def _free_port() -> int:
-    with socket.socket() as probe:
-        probe.bind(("127.0.0.1", 0))
-        port: int = probe.getsockname()[1]
-        return port
 
 
 def _is_root() -> bool:

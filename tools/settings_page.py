@@ -7,7 +7,7 @@ import sys
 from collections.abc import Iterable, Iterator
 
 from headrace.cli.serve.options import DEFAULT_HTTP_PORT
-from headrace.settings.acting import BROKER_EFFECTS, TOPIC_EFFECTS
+from headrace.settings.effects import BROKER_EFFECTS, TOPIC_EFFECTS
 from headrace.settings.own import DEFAULTS, OWN_SETTINGS
 
 _HEAD = """\

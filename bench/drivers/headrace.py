@@ -8,11 +8,13 @@ from collections.abc import Iterator, Mapping
 from contextlib import contextmanager
 from pathlib import Path
 
-from bench.driver import RunningBroker
+from bench.baseline import environment_of
+from bench.driver import MeasuredBroker
 from bench.errors import BenchError
 from headrace.client.cluster_questions import is_serving
 from headrace.java.jars import cache_directory
 from headrace.kafka import process
+from headrace.patience import Patience
 
 _HOST = "127.0.0.1"
 _READY_TIMEOUT_S = 30
@@ -31,7 +33,7 @@ class HeadraceDriver:
         source: Path | None = None,
         settings: Mapping[str, str] | None = None,
     ) -> None:
-        """`source` is a checkout of headrace to run instead of this one."""
+        """`source` is where another commit was built, to run instead of this one."""
         self.name = name
         self._source = source
         self._settings = dict(settings or {})
@@ -42,7 +44,7 @@ class HeadraceDriver:
             pass
 
     @contextmanager
-    def running(self, directory: Path, *, is_durable: bool) -> Iterator[RunningBroker]:
+    def running(self, directory: Path, *, is_durable: bool) -> Iterator[MeasuredBroker]:
         directory.mkdir(parents=True, exist_ok=True)
         (port,) = process.free_ports(1)
         data_directory, log_file = directory / "data", directory / "headrace.log"
@@ -55,8 +57,8 @@ class HeadraceDriver:
         started = time.monotonic()
         running = process.start(command, output=log_file, env=_environment(self._source))
         try:
-            _await_ready(running, port, log_file, started + _READY_TIMEOUT_S)
-            yield RunningBroker(
+            _await_ready(running, port, log_file)
+            yield MeasuredBroker(
                 name=self.name,
                 port=port,
                 pid=running.pid,
@@ -69,18 +71,18 @@ class HeadraceDriver:
 
 def _environment(source: Path | None) -> dict[str, str]:
     """Return ours, with byte code kept as in an installation but out of the source tree."""
-    environment = {k: v for k, v in os.environ.items() if k != "PYTHONDONTWRITEBYTECODE"}
-    if source is not None:
-        environment["PYTHONPATH"] = str(source / "src")
-    return environment | {"PYTHONPYCACHEPREFIX": str(cache_directory() / "pycache")}
+    if source is None:
+        environment = {**os.environ, "PYTHONPYCACHEPREFIX": str(cache_directory() / "pycache")}
+    else:
+        environment = environment_of(source)
+    environment.pop("PYTHONDONTWRITEBYTECODE", None)
+    return environment
 
 
-def _await_ready(
-    running: subprocess.Popen[bytes], port: int, log_file: Path, deadline: float
-) -> None:
-    while not is_serving((_HOST, port)):
-        code = running.poll()
-        if code is not None or time.monotonic() > deadline:
-            what = "was not ready in time" if code is None else f"exited with code {code}"
-            raise BenchError(f"headrace {what}; its log ends:\n{process.tail(log_file)}")
-        time.sleep(_POLL_S)
+def _await_ready(running: subprocess.Popen[bytes], port: int, log_file: Path) -> None:
+    patience = Patience(_READY_TIMEOUT_S, first_pause_s=_POLL_S, longest_pause_s=_POLL_S)
+    is_over = patience.until(lambda: is_serving((_HOST, port)) or running.poll() is not None)
+    code = running.poll()
+    if code is not None or not is_over:
+        what = "was not ready in time" if code is None else f"exited with code {code}"
+        raise BenchError(f"headrace {what}; its log ends:\n{process.tail(log_file)}")

@@ -4,7 +4,7 @@ from collections.abc import Iterator, Mapping
 from contextlib import contextmanager
 from pathlib import Path
 
-from bench.driver import RunningBroker
+from bench.driver import MeasuredBroker
 from headrace.java.installation import find_java
 from headrace.kafka.jars import kafka_jars
 from headrace.kafka.jvm import BENCH_JVM
@@ -34,11 +34,11 @@ class KafkaDriver:
         kafka_jars()
 
     @contextmanager
-    def running(self, directory: Path, *, is_durable: bool) -> Iterator[RunningBroker]:
+    def running(self, directory: Path, *, is_durable: bool) -> Iterator[MeasuredBroker]:
         settings = _SETTINGS | (_DURABLE if is_durable else {}) | self._settings
         with KafkaNode(directory, jvm_flags=BENCH_JVM, settings=settings) as node:
             assert node.process is not None
-            yield RunningBroker(
+            yield MeasuredBroker(
                 name=self.name,
                 port=node.port,
                 pid=node.process.pid,

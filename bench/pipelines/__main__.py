@@ -1,15 +1,11 @@
 """`python -m bench.pipelines`: the pipelines beside all they are held against."""
 
 import argparse
-import json
-import shutil
 import signal
 import sys
-import tempfile
 from collections.abc import Sequence
 from dataclasses import replace
 from datetime import UTC, datetime
-from pathlib import Path
 from types import FrameType
 from typing import Any
 
@@ -18,6 +14,7 @@ from rich.progress import BarColumn, MofNCompleteColumn, Progress, TextColumn, T
 
 from bench import machine
 from bench.build import build
+from bench.command import add_places, data_directory, write_json
 from bench.driver import Driver
 from bench.drivers.headrace import HeadraceDriver
 from bench.drivers.kafka import KafkaDriver
@@ -26,14 +23,14 @@ from bench.pipelines.plan import (
     FULL,
     MEMORY,
     QUICK,
-    Plan,
+    PipelinePlan,
     growth_lines,
     narrowed,
     targets_of,
 )
 from bench.pipelines.plots import write_plots
 from bench.pipelines.report import make_tables, to_json, to_markdown
-from bench.pipelines.suite import Outcome, Teller, run_suite
+from bench.pipelines.suite import SuiteResult, Teller, run_suite
 from bench.plots import can_plot
 from bench.report import number
 from headrace.errors import HeadraceError
@@ -111,10 +108,7 @@ def _parser() -> argparse.ArgumentParser:
         "--only", action="append", metavar="CONTEST", help="archive, sqlite, …, growth, memory"
     )
     parser.add_argument("--without-kafka", action="store_true", help="leave Apache Kafka out")
-    parser.add_argument(
-        "--out", type=Path, default=Path("bench-results/pipelines"), help="where results go"
-    )
-    parser.add_argument("--data-dir", type=Path, help="where data is kept meanwhile; in --out")
+    add_places(parser, out="bench-results/pipelines")
     return parser
 
 
@@ -123,10 +117,6 @@ def _run(options: argparse.Namespace, console: Console, ending: _Ending) -> None
     drivers: list[Driver] = [HeadraceDriver()]
     if not options.without_kafka:
         drivers.append(KafkaDriver())
-    options.out.mkdir(parents=True, exist_ok=True)
-    data_directory = options.data_dir or options.out
-    data_directory.mkdir(parents=True, exist_ok=True)
-    machine.check_disk(data_directory, plan.disk_bytes)
     build("replay")
     facts: dict[str, Any] = {
         "mode": "quick" if options.quick else "full",
@@ -136,18 +126,15 @@ def _run(options: argparse.Namespace, console: Console, ending: _Ending) -> None
         "machine": machine.describe(),
         "notes": NOTES,
     }
-    for warning in machine.warnings():
-        console.print(f"[yellow]{warning}[/yellow]", highlight=False)
-    place = Path(tempfile.mkdtemp(prefix="data-", dir=data_directory.absolute()))
-    try:
-        with _ProgressTeller(console, ending) as teller:
-            outcome = run_suite(plan, drivers, place, teller, options.only or ())
-    finally:
-        shutil.rmtree(place, ignore_errors=True)
-    _report(plan, outcome, facts, options.out, console)
+    with (
+        data_directory(options, plan.disk_bytes, console) as place,
+        _ProgressTeller(console, ending) as teller,
+    ):
+        outcome = run_suite(plan, drivers, place, teller, options.only or ())
+    _report(plan, outcome, facts, options, console)
 
 
-def _plan(options: argparse.Namespace) -> Plan:
+def _plan(options: argparse.Namespace) -> PipelinePlan:
     plan = QUICK if options.quick else FULL
     if options.rows:
         plan = replace(
@@ -197,7 +184,11 @@ class _ProgressTeller(Teller):
 
 
 def _report(
-    plan: Plan, outcome: Outcome, facts: dict[str, Any], directory: Path, console: Console
+    plan: PipelinePlan,
+    outcome: SuiteResult,
+    facts: dict[str, Any],
+    options: argparse.Namespace,
+    console: Console,
 ) -> None:
     targets, contests, results = targets_of(plan), outcome.contests, outcome.results
     for table in make_tables(contests, targets, results) if contests else ():
@@ -212,12 +203,11 @@ def _report(
             "peak_bytes": outcome.memory.peak_bytes,
             "samples": [sample._asdict() for sample in outcome.memory.samples],
         }
-    paths = [directory / "results.json", directory / "results.md"]
-    paths[0].write_text(json.dumps(report, indent=2, ensure_ascii=False) + "\n", "utf-8")
-    paths[1].write_text(to_markdown(contests, targets, results, notes), "utf-8")
+    paths = [*write_json(options, "results.json", report), options.out / "results.md"]
+    paths[-1].write_text(to_markdown(contests, targets, results, notes), "utf-8")
     if can_plot():
         lines = growth_lines(plan, outcome.brokers)
-        paths += write_plots(contests, lines, results, outcome.memory, directory)
+        paths += write_plots(contests, lines, results, outcome.memory, options.out)
     console.print("written:", *map(str, paths), highlight=False)
 
 

@@ -31,7 +31,7 @@ class Contest:
 
 
 @dataclass(frozen=True, slots=True)
-class Results:
+class ContestResults:
     """Measured passes by contestant, in the order they were taken."""
 
     passes: dict[str, list[Pass]] = field(default_factory=dict)
@@ -52,13 +52,15 @@ def total_passes(contests: Sequence[Contest], *, warm_ups: int, rounds: int) -> 
 Say = Callable[[Contest, Contestant, Pass | None, bool], None]
 
 
-def run_contests(contests: Sequence[Contest], *, warm_ups: int, rounds: int, say: Say) -> Results:
+def run_contests(
+    contests: Sequence[Contest], *, warm_ups: int, rounds: int, say: Say
+) -> ContestResults:
     """Run every contest: warm up, then rounds in alternating order.
 
     `say` is called before each pass, and after it (its last argument) with the figures, which
     a warm-up has not.
     """
-    results = Results()
+    results = ContestResults()
     for contest in contests:
         for _ in range(warm_ups):
             for contestant in contest.contestants:

@@ -10,7 +10,7 @@ from dataclasses import dataclass, field
 from pathlib import Path
 from typing import TYPE_CHECKING
 
-from bench.driver import RunningBroker
+from bench.driver import MeasuredBroker
 from bench.errors import BenchError
 from bench.pipelines.databases import Database
 from bench.pipelines.metering import Meter, Pass
@@ -30,7 +30,7 @@ class Jobs:
     """Runs one pass of one job, checks what it left, removes it, and returns the cost."""
 
     spark: "SparkSession"
-    brokers: Mapping[str, RunningBroker]
+    brokers: Mapping[str, MeasuredBroker]
     databases: Mapping[str, Database]
     scratch: Path
     is_stop_asked: Callable[[], bool] = lambda: False

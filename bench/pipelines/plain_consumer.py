@@ -14,10 +14,11 @@ from datetime import UTC, datetime
 from pathlib import Path
 from typing import Any, Protocol
 
-from confluent_kafka import Consumer, KafkaException, Message
-
 from bench.errors import BenchError
 from bench.pipelines.plain_tables import TABLES
+from headrace.client.bus import Bus
+from headrace.client.librdkafka import bus_errors, error_of, make_consumer
+from headrace.errors import HeadraceError
 from headrace.pipelines.sinks.lake.write_options import DEFAULT_COMPRESSION
 
 _POLL_MESSAGES = 10_000
@@ -29,7 +30,7 @@ _LAKE_FILE_ROWS = 500_000  # as many as a batch of the pipeline, so the files ar
 class Writer(Protocol):
     """Takes messages until it is closed."""
 
-    def write(self, messages: Sequence[Message]) -> None: ...
+    def write(self, messages: Sequence[Any]) -> None: ...
 
     def close(self) -> None: ...
 
@@ -43,7 +44,7 @@ class LakeWriter:
         self._rows = 0
         self._file_number = 0
 
-    def write(self, messages: Sequence[Message]) -> None:
+    def write(self, messages: Sequence[Any]) -> None:
         import pyarrow as pa
         from pyarrow import parquet
 
@@ -83,8 +84,8 @@ class LakeWriter:
         self._file_number += 1
 
 
-def _by_hour(messages: Sequence[Message]) -> dict[str, list[Message]]:
-    places: dict[int, list[Message]] = {}
+def _by_hour(messages: Sequence[Any]) -> dict[str, list[Any]]:
+    places: dict[int, list[Any]] = {}
     for message in messages:
         places.setdefault(message.timestamp()[1] // 3_600_000, []).append(message)
     return {
@@ -96,14 +97,13 @@ def _by_hour(messages: Sequence[Message]) -> dict[str, list[Message]]:
 
 def consume(bootstrap: str, topic: str, rows: int, writer: Writer) -> dict[str, float]:
     """Take `rows` messages from the beginning to the writer; return the time and the CPU."""
-    consumer = Consumer(
+    consumer = make_consumer(
+        Bus(bootstrap),
         {
-            "bootstrap.servers": bootstrap,
             "group.id": f"plain-consumer-{time.time_ns()}",
             "auto.offset.reset": "earliest",
             "enable.auto.commit": False,
-            "log_level": 0,
-        }
+        },
     )
     consumer.subscribe([topic])
     try:
@@ -131,10 +131,10 @@ def consume(bootstrap: str, topic: str, rows: int, writer: Writer) -> dict[str, 
         consumer.close()
 
 
-def _take(messages: Sequence[Message], writer: Writer) -> int:
+def _take(messages: Sequence[Any], writer: Writer) -> int:
     for message in messages:
         if message.error() is not None:
-            raise KafkaException(message.error())
+            raise error_of(message.error())
     if messages:
         writer.write(messages)
     return len(messages)
@@ -151,8 +151,10 @@ def main(arguments: Sequence[str] | None = None) -> int:
     make: Callable[[str], Writer] = TABLES.get(options.kind, LakeWriter)
     writer = make(options.place)
     try:
-        print(json.dumps(consume(options.bootstrap, options.topic, options.rows, writer)))
-    except (BenchError, KafkaException) as error:
+        with bus_errors():
+            figures = consume(options.bootstrap, options.topic, options.rows, writer)
+        print(json.dumps(figures))
+    except HeadraceError as error:
         print(f"plain consumer: {error}", file=sys.stderr)
         return 1
     return 0

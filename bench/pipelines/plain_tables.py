@@ -9,8 +9,6 @@ from collections.abc import Callable, Sequence
 from datetime import datetime
 from typing import Any
 
-from confluent_kafka import Message
-
 from bench.pipelines.databases import pymysql_connection
 from bench.pipelines.rows import COLUMNS, KEY
 
@@ -19,7 +17,7 @@ _ORIGIN = ("_topic", "_partition", "_offset", "_timestamp")
 _ALL = (*COLUMNS, *_ORIGIN)
 
 
-def _row(message: Message) -> tuple[Any, ...]:
+def _row(message: Any) -> tuple[Any, ...]:
     fields = json.loads(message.value() or b"{}")
     return (
         fields[KEY],
@@ -59,7 +57,7 @@ class PlainTable:
         cursor.execute(_create(types))
         connection.commit()
 
-    def write(self, messages: Sequence[Message]) -> None:
+    def write(self, messages: Sequence[Any]) -> None:
         cursor = self._connection.cursor()
         cursor.executemany(self._upsert, [_row(message) for message in messages])
         self._connection.commit()

@@ -22,7 +22,7 @@ OF_KAFKA, OF_COPY, UPSERTS_PER_S = 0.9, 0.7, 50_000
 
 
 @dataclass(frozen=True, slots=True, kw_only=True)
-class Plan:
+class PipelinePlan:
     """How much is measured. Rows are multiples of `set_rows`, which repeat."""
 
     set_rows: int
@@ -37,7 +37,7 @@ class Plan:
 
 
 _GB = 1_000_000_000
-FULL = Plan(
+FULL = PipelinePlan(
     set_rows=320_000,
     archive_rows=3_200_000,
     table_rows=1_280_000,
@@ -48,7 +48,7 @@ FULL = Plan(
     growth=GROWTH_PARTITIONS,
     disk_bytes=15 * _GB,
 )
-QUICK = Plan(
+QUICK = PipelinePlan(
     set_rows=160_000,
     archive_rows=960_000,
     table_rows=320_000,
@@ -61,7 +61,7 @@ QUICK = Plan(
 )
 
 
-def narrowed(plan: Plan, only: Sequence[str]) -> Plan:
+def narrowed(plan: PipelinePlan, only: Sequence[str]) -> PipelinePlan:
     """The plan with nothing in it that these contests do not need; BenchError for unknown ones."""
     if not only:
         return plan
@@ -84,7 +84,7 @@ def topic_name(rows: int, partitions: int) -> str:
     return f"rows-{rows}-{partitions}"
 
 
-def topics_of(plan: Plan) -> list[tuple[int, int]]:
+def topics_of(plan: PipelinePlan) -> list[tuple[int, int]]:
     """All (rows, partitions) that the contests read."""
     wanted = {(plan.archive_rows, PARTITIONS), (plan.table_rows, PARTITIONS)}
     wanted |= {(plan.archive_rows, count) for count in plan.growth}
@@ -93,7 +93,7 @@ def topics_of(plan: Plan) -> list[tuple[int, int]]:
 
 
 def make_contests(
-    plan: Plan, jobs: Jobs, row_set: RowSet, brokers: Sequence[str], lake: Path
+    plan: PipelinePlan, jobs: Jobs, row_set: RowSet, brokers: Sequence[str], lake: Path
 ) -> list[Contest]:
     """The contests of a run; `lake` is what the Parquet copy reads."""
     contests = [_archive(plan, jobs, row_set.expected(plan.archive_rows), brokers, lake)]
@@ -105,7 +105,7 @@ def make_contests(
 
 
 def _archive(
-    plan: Plan, jobs: Jobs, expected: Expected, brokers: Sequence[str], lake: Path
+    plan: PipelinePlan, jobs: Jobs, expected: Expected, brokers: Sequence[str], lake: Path
 ) -> Contest:
     topic = topic_name(plan.archive_rows, PARTITIONS)
     pipelines = [
@@ -134,7 +134,7 @@ def _archive(
 
 
 def _table(
-    plan: Plan, jobs: Jobs, expected: Expected, brokers: Sequence[str], database: str
+    plan: PipelinePlan, jobs: Jobs, expected: Expected, brokers: Sequence[str], database: str
 ) -> Contest:
     topic = topic_name(plan.table_rows, PARTITIONS)
     pipelines = [
@@ -155,7 +155,7 @@ def _table(
     return Contest(key=database, title=title, contestants=(*pipelines, plain))
 
 
-def _growth(plan: Plan, jobs: Jobs, row_set: RowSet, brokers: Sequence[str]) -> Contest:
+def _growth(plan: PipelinePlan, jobs: Jobs, row_set: RowSet, brokers: Sequence[str]) -> Contest:
     archived, upserted = row_set.expected(plan.archive_rows), row_set.expected(plan.table_rows)
     contestants = [
         Contestant(
@@ -187,7 +187,7 @@ def growth_key(job: str, broker: str, partitions: int) -> str:
     return f"growth-{job}-{broker}-{partitions}"
 
 
-def growth_lines(plan: Plan, brokers: Sequence[str]) -> list[tuple[str, dict[int, str]]]:
+def growth_lines(plan: PipelinePlan, brokers: Sequence[str]) -> list[tuple[str, dict[int, str]]]:
     """What the plot of the growth draws: a title and its contestants by partitions."""
     drawn = [(f"archive, {FED_BY[broker]}", "archive", broker) for broker in brokers]
     drawn += [(f"table in SQLite, {FED_BY[brokers[0]]}", SQLITE, brokers[0])]
@@ -197,7 +197,7 @@ def growth_lines(plan: Plan, brokers: Sequence[str]) -> list[tuple[str, dict[int
     ]
 
 
-def targets_of(plan: Plan) -> list[Target]:
+def targets_of(plan: PipelinePlan) -> list[Target]:
     """The ratios that are told; those nobody measured are left out by the report."""
     subject = f"archive-{HEADRACE}"
     targets = [

@@ -4,7 +4,7 @@ from collections.abc import Sequence
 from pathlib import Path
 from typing import Any
 
-from bench.pipelines.contests import Contest, Results
+from bench.pipelines.contests import Contest, ContestResults
 from bench.pipelines.memory import Memory
 from bench.pipelines.report import summary_of
 
@@ -15,7 +15,7 @@ _MIB = 1024 * 1024
 def write_plots(
     contests: Sequence[Contest],
     growth: Sequence[tuple[str, dict[int, str]]],
-    results: Results,
+    results: ContestResults,
     memory: Memory | None,
     directory: Path,
 ) -> list[Path]:
@@ -37,7 +37,7 @@ def write_plots(
     return paths
 
 
-def _plot_contests(contests: Sequence[Contest], results: Results, path: Path) -> Path:
+def _plot_contests(contests: Sequence[Contest], results: ContestResults, path: Path) -> Path:
     from matplotlib import pyplot
 
     bars = [
@@ -65,7 +65,9 @@ def _plot_contests(contests: Sequence[Contest], results: Results, path: Path) ->
     return _save(figure, path)
 
 
-def _plot_growth(lines: Sequence[tuple[str, dict[int, str]]], results: Results, path: Path) -> Path:
+def _plot_growth(
+    lines: Sequence[tuple[str, dict[int, str]]], results: ContestResults, path: Path
+) -> Path:
     from matplotlib import pyplot
 
     figure, axes = pyplot.subplots(figsize=(8, 5), layout="constrained")

@@ -7,7 +7,7 @@ from typing import Any
 
 from rich.table import Table
 
-from bench.pipelines.contests import Contest, Results
+from bench.pipelines.contests import Contest, ContestResults
 from bench.pipelines.metering import Pass
 from bench.report import Summary, number, spread
 
@@ -23,7 +23,7 @@ class Target:
     reference: str | None = None
     at_least: float | None = None
 
-    def value(self, results: Results) -> float | None:
+    def value(self, results: ContestResults) -> float | None:
         """The median rate, as a share of the reference's if there is one."""
         subject = _rates(results, self.subject)
         if not subject:
@@ -42,7 +42,7 @@ class Target:
         return "met" if value >= self.at_least else "MISSED"
 
 
-def _rates(results: Results, key: str) -> list[float]:
+def _rates(results: ContestResults, key: str) -> list[float]:
     return [one.rows_per_second for one in results.passes.get(key, ())]
 
 
@@ -67,7 +67,7 @@ def figures(passes: Sequence[Pass]) -> tuple[str, ...]:
     )
 
 
-def rows_of(contest: Contest, results: Results) -> list[tuple[str, ...]]:
+def rows_of(contest: Contest, results: ContestResults) -> list[tuple[str, ...]]:
     """The contestants that were measured, with their figures."""
     return [
         (contestant.title, *figures(results.passes[contestant.key]))
@@ -76,7 +76,7 @@ def rows_of(contest: Contest, results: Results) -> list[tuple[str, ...]]:
     ]
 
 
-def target_rows(targets: Sequence[Target], results: Results) -> list[tuple[str, ...]]:
+def target_rows(targets: Sequence[Target], results: ContestResults) -> list[tuple[str, ...]]:
     """Each ratio or rate with its target and the verdict."""
     rows = list[tuple[str, ...]]()
     for target in targets:
@@ -91,7 +91,7 @@ def target_rows(targets: Sequence[Target], results: Results) -> list[tuple[str, 
 
 
 def make_tables(
-    contests: Sequence[Contest], targets: Sequence[Target], results: Results
+    contests: Sequence[Contest], targets: Sequence[Target], results: ContestResults
 ) -> list[Table]:
     """The report as people read it on a terminal."""
     tables = []
@@ -112,7 +112,10 @@ def _fill(table: Table, headings: Sequence[str], rows: Sequence[Sequence[str]]) 
 
 
 def to_markdown(
-    contests: Sequence[Contest], targets: Sequence[Target], results: Results, notes: Sequence[str]
+    contests: Sequence[Contest],
+    targets: Sequence[Target],
+    results: ContestResults,
+    notes: Sequence[str],
 ) -> str:
     """The same for a page."""
     parts = []
@@ -133,7 +136,7 @@ def _markdown(headings: Sequence[str], rows: Sequence[Sequence[str]]) -> str:
 def to_json(
     contests: Sequence[Contest],
     targets: Sequence[Target],
-    results: Results,
+    results: ContestResults,
     facts: dict[str, Any],
 ) -> dict[str, Any]:
     """The report as programs read it: every pass, nothing rounded."""

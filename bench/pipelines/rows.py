@@ -11,10 +11,10 @@ from dataclasses import dataclass
 from datetime import UTC, datetime, timedelta
 from pathlib import Path
 
-from bench.admin import Admin
 from bench.clients import replay
 from bench.errors import BenchError
 from bench.requests import produce_frame, write_requests
+from bench.topics import admin_of, create_topic
 from headrace.records.builder import build_batch
 from headrace.records.codecs import Codec
 from headrace.records.record import Record
@@ -76,13 +76,11 @@ class RowSet:
         """What comes of a topic filled with `rows`, which repeat this set."""
         return Expected(rows, len(self._last), sum(self._last.values()))
 
-    def fill(
-        self, port: int, admin: Admin, topic: str, *, partitions: int, rows: int, scratch: Path
-    ) -> None:
+    def fill(self, port: int, topic: str, *, partitions: int, rows: int, scratch: Path) -> None:
         """Make `topic` and append this set to it until it holds `rows`."""
         if rows % self.rows:
             raise BenchError(f"{rows} rows are no multiple of {self.rows}")
-        admin.create_topic(topic, partitions, {})
+        create_topic(admin_of(port), topic, partitions)
         path = scratch / f"{topic}.produce"
         write_requests(
             path,

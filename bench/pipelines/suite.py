@@ -2,16 +2,15 @@
 
 import contextlib
 from collections.abc import Callable, Iterator, Sequence
-from contextlib import ExitStack, closing
+from contextlib import ExitStack
 from dataclasses import dataclass
 from pathlib import Path
 
-from bench.admin import Admin
-from bench.driver import Driver, RunningBroker
+from bench.driver import Driver, MeasuredBroker
 from bench.pipelines.contests import (
     Contest,
     Contestant,
-    Results,
+    ContestResults,
     run_contests,
     total_passes,
 )
@@ -23,7 +22,7 @@ from bench.pipelines.plan import (
     ARCHIVE,
     MEMORY,
     PARTITIONS,
-    Plan,
+    PipelinePlan,
     make_contests,
     narrowed,
     topic_name,
@@ -55,18 +54,22 @@ class Teller:
 
 
 @dataclass(frozen=True, slots=True, kw_only=True)
-class Outcome:
+class SuiteResult:
     """All that was measured."""
 
     contests: list[Contest]
-    results: Results
+    results: ContestResults
     memory: Memory | None
     brokers: tuple[str, ...]
 
 
 def run_suite(
-    plan: Plan, drivers: Sequence[Driver], place: Path, teller: Teller, only: Sequence[str] = ()
-) -> Outcome:
+    plan: PipelinePlan,
+    drivers: Sequence[Driver],
+    place: Path,
+    teller: Teller,
+    only: Sequence[str] = (),
+) -> SuiteResult:
     """Run everything in the empty directory `place`; what it needs is stopped at the end."""
     plan = narrowed(plan, only)
     brokers = tuple(driver.name for driver in drivers)
@@ -77,17 +80,17 @@ def run_suite(
         }
         teller.begin(f"encoding {plan.set_rows:,} rows")
         row_set = RowSet(plan.set_rows)
-        contests, results = list[Contest](), Results()
+        contests, results = list[Contest](), ContestResults()
         if not only or set(only) != {MEMORY}:
             contests, results = _contests(plan, running, row_set, place, teller, only)
         memory = None
         if plan.memory_rows:
             memory = _memory(plan, running[brokers[0]], row_set, place, teller)
-    return Outcome(contests=contests, results=results, memory=memory, brokers=brokers)
+    return SuiteResult(contests=contests, results=results, memory=memory, brokers=brokers)
 
 
 @contextlib.contextmanager
-def _running(driver: Driver, place: Path, teller: Teller) -> Iterator[RunningBroker]:
+def _running(driver: Driver, place: Path, teller: Teller) -> Iterator[MeasuredBroker]:
     teller.begin(f"starting {driver.name}")
     driver.prepare(place / "prepare")
     # Kafka's meaning of acks; nothing is produced while anybody is measured.
@@ -96,13 +99,13 @@ def _running(driver: Driver, place: Path, teller: Teller) -> Iterator[RunningBro
 
 
 def _contests(
-    plan: Plan,
-    brokers: dict[str, RunningBroker],
+    plan: PipelinePlan,
+    brokers: dict[str, MeasuredBroker],
     row_set: RowSet,
     place: Path,
     teller: Teller,
     only: Sequence[str],
-) -> tuple[list[Contest], Results]:
+) -> tuple[list[Contest], ContestResults]:
     for name, broker in brokers.items():
         for rows, partitions in topics_of(plan):
             topic = topic_name(rows, partitions)
@@ -147,7 +150,9 @@ def _saying(teller: Teller) -> Callable[[Contest, Contestant, Pass | None, bool]
     return say
 
 
-def _databases(plan: Plan, stack: ExitStack, place: Path, teller: Teller) -> dict[str, Database]:
+def _databases(
+    plan: PipelinePlan, stack: ExitStack, place: Path, teller: Teller
+) -> dict[str, Database]:
     found = {}
     for name in plan.databases:
         teller.begin(f"starting {TITLES[name]}")
@@ -159,7 +164,7 @@ def _databases(plan: Plan, stack: ExitStack, place: Path, teller: Teller) -> dic
 
 
 def _memory(
-    plan: Plan, broker: RunningBroker, row_set: RowSet, place: Path, teller: Teller
+    plan: PipelinePlan, broker: MeasuredBroker, row_set: RowSet, place: Path, teller: Teller
 ) -> Memory:
     topic = topic_name(plan.memory_rows, PARTITIONS)
     teller.begin(f"filling {topic}")
@@ -170,7 +175,6 @@ def _memory(
 
 
 def _fill(
-    broker: RunningBroker, row_set: RowSet, topic: str, partitions: int, rows: int, place: Path
+    broker: MeasuredBroker, row_set: RowSet, topic: str, partitions: int, rows: int, place: Path
 ) -> None:
-    with closing(Admin("127.0.0.1", broker.port)) as admin:
-        row_set.fill(broker.port, admin, topic, partitions=partitions, rows=rows, scratch=place)
+    row_set.fill(broker.port, topic, partitions=partitions, rows=rows, scratch=place)

@@ -1,24 +1,21 @@
 """`python -m bench.stalls`: the longest stall of an innocent client beside each load."""
 
 import argparse
-import json
-import shutil
-import signal
 import sys
-import tempfile
 import time
 from collections.abc import Sequence
 from datetime import UTC, datetime
+from functools import partial
 from pathlib import Path
-from types import FrameType
-from typing import Any, NoReturn
+from typing import Any
 
 from rich.console import Console
 
 from bench import machine
 from bench.build import build
+from bench.command import add_places, data_directory, run_command, write_json
 from bench.report import KAFKA, SUBJECT
-from bench.stalls.load import Load
+from bench.stalls.load import StallLoad
 from bench.stalls.loads import LOADS
 from bench.stalls.report import LIMIT_MS, markdown, verdict
 from bench.stalls.suite import Measured, driver_of, measure
@@ -35,24 +32,7 @@ _ENGINES = {SUBJECT: (SUBJECT,), KAFKA: (KAFKA,), "both": (SUBJECT, KAFKA)}
 def main(arguments: Sequence[str] | None = None) -> int:
     """Measure; exit 1 with a sentence when it cannot be done. Stalls are told, not judged."""
     options = _parser().parse_args(arguments)
-    console = Console(soft_wrap=True)
-    if not console.is_terminal:
-        console.width = _WIDTH_IN_A_FILE
-    signal.signal(signal.SIGTERM, _exit_on_signal)
-    try:
-        _run(options, console)
-    except KeyboardInterrupt:
-        print("headrace bench: interrupted; brokers stopped, data removed", file=sys.stderr)
-        return 130
-    except (HeadraceError, OSError) as error:
-        print(f"headrace bench: {error}", file=sys.stderr)
-        return 1
-    return 0
-
-
-def _exit_on_signal(signal_number: int, frame: FrameType | None) -> NoReturn:
-    # Unwinds every `with`, so that brokers are stopped and data is removed.
-    raise SystemExit(128 + signal_number)
+    return run_command(partial(_run, options), Console(soft_wrap=True), _WIDTH_IN_A_FILE)
 
 
 def _parser() -> argparse.ArgumentParser:
@@ -70,9 +50,7 @@ def _parser() -> argparse.ArgumentParser:
         "--quick", action="store_true", help=f"every load at {_QUICK_SCALE:g} of its size"
     )
     parser.add_argument("--scale", type=float, help="size of the loads; 1, or less with --quick")
-    parser.add_argument("--json", type=Path, help="also write the results here")
-    parser.add_argument("--out", type=Path, default=Path("bench-results"), help="for stalls.json")
-    parser.add_argument("--data-dir", type=Path, help="where brokers keep data; --out if not set")
+    add_places(parser)
     return parser
 
 
@@ -81,10 +59,6 @@ def _run(options: argparse.Namespace, console: Console) -> None:
     scale = options.scale or (_QUICK_SCALE if options.quick else 1.0)
     if not 0 < scale <= 1:
         raise HeadraceError(f"--scale {scale:g} is not above 0 and at most 1")
-    options.out.mkdir(parents=True, exist_ok=True)
-    data_directory = options.data_dir or options.out
-    data_directory.mkdir(parents=True, exist_ok=True)
-    machine.check_disk(data_directory, _DISK_BYTES)
     build("ping")
     facts: dict[str, Any] = {
         "started": datetime.now(UTC).isoformat(timespec="seconds"),
@@ -93,16 +67,11 @@ def _run(options: argparse.Namespace, console: Console) -> None:
         "machine": machine.describe(),
         "limit_ms": LIMIT_MS,
     }
-    for warning in machine.warnings():
-        console.print(f"[yellow]{warning}[/yellow]", highlight=False)
-    place = Path(tempfile.mkdtemp(prefix="stalls-", dir=data_directory.absolute()))
     results: list[Measured] = []
     failures: list[dict[str, str]] = []
-    paths = [options.out / "stalls.json", *([options.json] if options.json else [])]
-    try:
+    with data_directory(options, _DISK_BYTES, console) as place:
         for engine in engines:
-            with tempfile.TemporaryDirectory(dir=place) as first:
-                driver_of(engine, LOADS[0]).prepare(Path(first))
+            driver_of(engine, LOADS[0]).prepare(place / f"{engine}-prepare")
         for number, load in enumerate(loads, 1):
             for engine in engines:
                 head = f"{number} of {len(loads)}, {load.name}, {engine}"
@@ -115,11 +84,8 @@ def _run(options: argparse.Namespace, console: Console) -> None:
                     failures.append({"load": load.name, "engine": engine, "error": str(error)})
                     console.print(f"[red]{head}: {error}[/red]", highlight=False, markup=True)
                 rows = [one.to_json() for one in results]
-                report = json.dumps({**facts, "rows": rows, "failures": failures}, indent=2)
-                for path in paths:
-                    path.write_text(report + "\n", "utf-8")
-    finally:
-        shutil.rmtree(place, ignore_errors=True)
+                report = {**facts, "rows": rows, "failures": failures}
+                paths = write_json(options, "stalls.json", report)
     print()
     print(markdown(results, loads))
     print()
@@ -127,7 +93,7 @@ def _run(options: argparse.Namespace, console: Console) -> None:
 
 
 def _measure(
-    load: Load,
+    load: StallLoad,
     engine: str,
     place: Path,
     scale: float,
@@ -171,7 +137,7 @@ def _measure(
     return measured
 
 
-def _choose(names: list[str] | None) -> list[Load]:
+def _choose(names: list[str] | None) -> list[StallLoad]:
     if not names:
         return list(LOADS)
     chosen = [load for load in LOADS if load.name in names]

@@ -3,13 +3,12 @@
 import time
 from collections.abc import Iterable
 
-from confluent_kafka.admin import AdminClient
-
 from bench.errors import BenchError
 from bench.stalls import frames
-from bench.stalls.ground import Ground
 from bench.stalls.load import Attack
-from bench.stalls.offenders import Offender, Outcome, over_and_over, together
+from bench.stalls.offenders import CulpritAccount, Offender, over_and_over, together
+from bench.stalls.testbed import Testbed
+from bench.topics import admin_of
 
 _TOPIC = 2  # Kafka's number of that resource type
 _OFFSETS = "__consumer_offsets-0"
@@ -17,79 +16,79 @@ _PARTITIONS_A_COMMIT = 1000
 _COMMITS_IN_FLIGHT = 10
 
 
-def nothing(ground: Ground) -> Attack:
+def nothing(testbed: Testbed) -> Attack:
     """No load at all: what the machine and the innocent client make on their own."""
 
-    def attack(outcome: Outcome) -> None:
-        time.sleep(ground.seconds(5))
+    def attack(outcome: CulpritAccount) -> None:
+        time.sleep(testbed.seconds(5))
 
     return attack
 
 
-def delete_used_topics(ground: Ground) -> Attack:
+def delete_used_topics(testbed: Testbed) -> Attack:
     """500 partitions that hold 1 MB each, deleted by one request."""
-    topics = [f"used-{number}" for number in range(ground.count(50, 5))]
-    ground.create_topics(topics, 10)
+    topics = [f"used-{number}" for number in range(testbed.count(50, 5))]
+    testbed.create_topics(topics, 10)
     for topic in topics:
-        ground.write(topic, 10, value_bytes=1000, messages=250, requests=40)
+        testbed.write(topic, 10, value_bytes=1000, messages=250, requests=40)
 
-    def attack(outcome: Outcome) -> None:
-        with Offender(ground.port, outcome) as offender:
+    def attack(outcome: CulpritAccount) -> None:
+        with Offender(testbed.port, outcome) as offender:
             offender.ask(frames.delete_topics(topics))
         began_at = time.monotonic()
-        is_gone = ground.await_files(lambda: ground.bytes_of("used-*/*.log") == 0, 60)
+        is_gone = testbed.await_files(lambda: testbed.bytes_of("used-*/*.log") == 0, 60)
         seconds = time.monotonic() - began_at
-        outcome.facts["bytes_left"] = ground.bytes_of("used-*/*.log")
+        outcome.facts["bytes_left"] = testbed.bytes_of("used-*/*.log")
         outcome.notes.append(f"files gone after {seconds:.1f} s" if is_gone else "files remain")
 
     return attack
 
 
-def compaction(ground: Ground) -> Attack:
+def compaction(testbed: Testbed) -> Attack:
     """A million commits of 50,000 keys in one partition, compacted on demand."""
-    ground.find_coordinator()
-    ground.create_topic("committed", 1000)
-    groups, times = 50, ground.count(20, 4)
+    testbed.find_coordinator()
+    testbed.create_topic("committed", 1000)
+    groups, times = 50, testbed.count(20, 4)
     commits = [
         frames.commit_offsets(f"group-{number}", {"committed": range(_PARTITIONS_A_COMMIT)})
         for number in range(groups)
     ]
-    _commit_all(ground, commits * times)
+    _commit_all(testbed, commits * times)
 
-    def attack(outcome: Outcome) -> None:
-        before, began_at = ground.bytes_of(f"{_OFFSETS}/*.log"), time.monotonic()
-        with Offender(ground.port, outcome) as offender:
+    def attack(outcome: CulpritAccount) -> None:
+        before, began_at = testbed.bytes_of(f"{_OFFSETS}/*.log"), time.monotonic()
+        with Offender(testbed.port, outcome) as offender:
             offender.ask(
                 frames.alter_config(
                     _TOPIC, "__consumer_offsets", "min.cleanable.dirty.ratio", "0.01"
                 )
             )
-        ground.await_files(lambda: ground.bytes_of(f"{_OFFSETS}/*.log") < before / 2, 60)
-        after, seconds = ground.bytes_of(f"{_OFFSETS}/*.log"), time.monotonic() - began_at
+        testbed.await_files(lambda: testbed.bytes_of(f"{_OFFSETS}/*.log") < before / 2, 60)
+        after, seconds = testbed.bytes_of(f"{_OFFSETS}/*.log"), time.monotonic() - began_at
         outcome.facts |= {"bytes_before": before, "bytes_after": after}
         outcome.notes.append(f"{before / 1e6:.0f} MB became {after / 1e6:.0f} in {seconds:.1f} s")
 
     return attack
 
 
-def metadata_of_all(ground: Ground) -> Attack:
+def metadata_of_all(testbed: Testbed) -> Attack:
     """10,000 topics, all of them asked for by two connections and librdkafka, over and over."""
-    ground.create_topics([f"topic-{number}" for number in range(ground.count(10_000, 200))])
-    seconds = ground.seconds(8)
+    testbed.create_topics([f"topic-{number}" for number in range(testbed.count(10_000, 200))])
+    seconds = testbed.seconds(8)
 
-    def attack(outcome: Outcome) -> None:
+    def attack(outcome: CulpritAccount) -> None:
         listed = [0]
 
         def list_topics() -> None:
-            client = AdminClient({"bootstrap.servers": f"127.0.0.1:{ground.port}"})
+            admin = admin_of(testbed.port)
             deadline = time.monotonic() + seconds
             while time.monotonic() < deadline:
-                client.list_topics(timeout=60)
+                admin.metadata()
                 listed[0] += 1
 
         def ask() -> None:
             question = [frames.metadata(None)]
-            over_and_over(ground.port, question, outcome, connections=2, seconds=seconds)
+            over_and_over(testbed.port, question, outcome, connections=2, seconds=seconds)
 
         together([ask, list_topics])
         outcome.notes.append(f"librdkafka listed them {listed[0]} times")
@@ -97,21 +96,21 @@ def metadata_of_all(ground: Ground) -> Attack:
     return attack
 
 
-def create_many(ground: Ground) -> Attack:
+def create_many(testbed: Testbed) -> Attack:
     """2,000 topics in one CreateTopics."""
-    names = [f"made-{number}" for number in range(ground.count(2000, 50))]
+    names = [f"made-{number}" for number in range(testbed.count(2000, 50))]
 
-    def attack(outcome: Outcome) -> None:
-        with Offender(ground.port, outcome) as offender:
+    def attack(outcome: CulpritAccount) -> None:
+        with Offender(testbed.port, outcome) as offender:
             offender.ask(frames.create_topics(names, 1))
 
     return attack
 
 
-def describe_all(ground: Ground) -> Attack:
+def describe_all(testbed: Testbed) -> Attack:
     """The sizes and the configs of 10,000 partitions of 1,000 topics, over and over."""
-    names = [f"described-{number}" for number in range(ground.count(1000, 20))]
-    ground.create_topics(names, 10)
+    names = [f"described-{number}" for number in range(testbed.count(1000, 20))]
+    testbed.create_topics(names, 10)
     resources = [
         {"resource_type": _TOPIC, "resource_name": name, "configuration_keys": None}
         for name in names
@@ -127,17 +126,17 @@ def describe_all(ground: Ground) -> Attack:
         ),
     ]
 
-    def attack(outcome: Outcome) -> None:
-        over_and_over(ground.port, questions, outcome, connections=2, seconds=ground.seconds(8))
+    def attack(outcome: CulpritAccount) -> None:
+        over_and_over(testbed.port, questions, outcome, connections=2, seconds=testbed.seconds(8))
 
     return attack
 
 
-def offsets_of_all(ground: Ground) -> Attack:
+def offsets_of_all(testbed: Testbed) -> Attack:
     """All offsets of three groups with 10,000 each, and the list of 5,000 groups."""
-    ground.find_coordinator()
-    topics = [f"offsets-{number}" for number in range(ground.count(10, 2))]
-    ground.create_topics(topics, 1000)
+    testbed.find_coordinator()
+    topics = [f"offsets-{number}" for number in range(testbed.count(10, 2))]
+    testbed.create_topics(topics, 1000)
     groups = [f"all-{number}" for number in range(3)]
     everywhere = range(_PARTITIONS_A_COMMIT)
     commits = [
@@ -145,9 +144,9 @@ def offsets_of_all(ground: Ground) -> Attack:
     ]
     commits += [
         frames.commit_offsets(f"small-{number}", {topics[0]: [0]})
-        for number in range(ground.count(5000, 100))
+        for number in range(testbed.count(5000, 100))
     ]
-    _commit_all(ground, commits)
+    _commit_all(testbed, commits)
     asked = [
         {"group_id": group, "member_id": None, "member_epoch": -1, "topics": None}
         for group in groups
@@ -157,19 +156,19 @@ def offsets_of_all(ground: Ground) -> Attack:
         frames.encode(frames.LIST_GROUPS, 5, states_filter=(), types_filter=()),
     ]
 
-    def attack(outcome: Outcome) -> None:
-        over_and_over(ground.port, questions, outcome, connections=2, seconds=ground.seconds(8))
+    def attack(outcome: CulpritAccount) -> None:
+        over_and_over(testbed.port, questions, outcome, connections=2, seconds=testbed.seconds(8))
 
     return attack
 
 
-def _commit_all(ground: Ground, commits: Iterable[frames.Frame]) -> None:
+def _commit_all(testbed: Testbed, commits: Iterable[frames.Frame]) -> None:
     """Commit a few at a time; BenchError when one is refused."""
-    wanted, outcome = list(commits), Outcome()
-    with Offender(ground.port, outcome) as client:
+    wanted, outcome = list(commits), CulpritAccount()
+    with Offender(testbed.port, outcome) as client:
         for start in range(0, len(wanted), _COMMITS_IN_FLIGHT):
             client.ask_all(wanted[start : start + _COMMITS_IN_FLIGHT])
             if start == 0:
                 outcome.read_answers()
     if outcome.answered < len(wanted) or set(outcome.answers) - {"NONE"}:
-        raise BenchError(f"{ground.engine} refused commits: {outcome.sentence()}")
+        raise BenchError(f"{testbed.engine} refused commits: {outcome.sentence()}")

@@ -27,7 +27,7 @@ _KINDS = ("api_versions", "produce", "metadata", "heartbeat")
 
 
 @dataclass(frozen=True, slots=True, kw_only=True)
-class Waiting:
+class InnocentWaits:
     """How long an innocent client waited, and what of it was this machine's doing."""
 
     longest_ms: float
@@ -62,7 +62,7 @@ class Innocent:
         self._process.stdin.write("\n")
         self._process.stdin.flush()
 
-    def finish(self) -> Waiting:
+    def finish(self) -> InnocentWaits:
         """Stop asking and wait for what is still open."""
         output, errors = self._process.communicate(timeout=_AT_MOST_SECONDS)
         if self._process.returncode:
@@ -99,11 +99,11 @@ def innocent_client(port: int, scratch: Path) -> Iterator[Innocent]:
         process.communicate()
 
 
-def _waiting(facts: dict[str, Any]) -> Waiting:
+def _waiting(facts: dict[str, Any]) -> InnocentWaits:
     longest = max(_KINDS, key=lambda kind: float(facts[kind]["max_us"]))
     states = {kind: facts[f"{kind}_state"] for kind in _KINDS}
     lost = (kind for kind in _KINDS if states[kind]["is_lost"] or states[kind]["is_unanswered"])
-    return Waiting(
+    return InnocentWaits(
         longest_ms=facts[longest]["max_us"] / 1000,
         longest_kind=longest,
         longest_at_seconds=states[longest]["longest_at_seconds"],

@@ -3,19 +3,19 @@
 from collections.abc import Callable, Mapping
 from dataclasses import dataclass, field
 
-from bench.stalls.ground import Ground
-from bench.stalls.offenders import Outcome
+from bench.stalls.offenders import CulpritAccount
+from bench.stalls.testbed import Testbed
 
-Attack = Callable[[Outcome], None]
+Attack = Callable[[CulpritAccount], None]
 
 
 @dataclass(frozen=True, slots=True, kw_only=True)
-class Load:
+class StallLoad:
     """One row of the table. `prepare` is not measured; the attack that it returns is."""
 
     name: str
     title: str
-    prepare: Callable[[Ground], Attack]
+    prepare: Callable[[Testbed], Attack]
     # What a culprit may be told, by Kafka's names; whether its connection may be closed.
     answers: frozenset[str] = frozenset({"NONE"})
     may_be_closed: bool = False

@@ -26,7 +26,7 @@ _SIZE = struct.Struct(">i")
 
 
 @dataclass(slots=True)
-class Outcome:
+class CulpritAccount:
     """What the culprits of one load got. Filled by several threads."""
 
     answers: Counter[str] = field(default_factory=Counter)  # Kafka's error names
@@ -115,7 +115,7 @@ def _codes_in(entity: Any) -> Counter[str]:
 class Offender:
     """One connection. What happens to it is written into its outcome, nothing is raised."""
 
-    def __init__(self, port: int, outcome: Outcome, patience_s: float = _PATIENCE_S) -> None:
+    def __init__(self, port: int, outcome: CulpritAccount, patience_s: float = _PATIENCE_S) -> None:
         self._outcome = outcome
         self._socket = socket.create_connection(("127.0.0.1", port), patience_s)
         self._socket.setsockopt(socket.IPPROTO_TCP, socket.TCP_NODELAY, 1)
@@ -212,7 +212,7 @@ class Offender:
         return bytes(data)
 
 
-def all_at_once(port: int, scripts: Sequence[Sequence[Frame]], outcome: Outcome) -> None:
+def all_at_once(port: int, scripts: Sequence[Sequence[Frame]], outcome: CulpritAccount) -> None:
     """One connection a script; each sends its frames in one go."""
 
     def run(frames: Sequence[Frame]) -> None:
@@ -223,7 +223,7 @@ def all_at_once(port: int, scripts: Sequence[Sequence[Frame]], outcome: Outcome)
 
 
 def over_and_over(
-    port: int, frames: Sequence[Frame], outcome: Outcome, *, connections: int, seconds: float
+    port: int, frames: Sequence[Frame], outcome: CulpritAccount, *, connections: int, seconds: float
 ) -> None:
     """Each connection asks one after the other until the time is over."""
 

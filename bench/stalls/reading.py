@@ -9,7 +9,6 @@ import time
 from pathlib import Path
 from typing import Any
 
-from confluent_kafka import OFFSET_END, Consumer, TopicPartition
 from kio.schema.fetch.v12.request import FetchPartition
 from kio.schema.fetch.v12.response import FetchResponse
 from kio.serial import entity_reader, entity_writer
@@ -17,9 +16,11 @@ from kio.static.primitive import i32, i64
 
 from bench.loads import FETCH_BATCH_MESSAGES, MESSAGE_BYTES
 from bench.stalls import frames
-from bench.stalls.ground import Ground
 from bench.stalls.load import Attack
-from bench.stalls.offenders import Offender, Outcome, over_and_over, together
+from bench.stalls.offenders import CulpritAccount, Offender, over_and_over, together
+from bench.stalls.testbed import Testbed
+from headrace.client.bus import Bus
+from headrace.client.librdkafka import make_consumer, places
 from headrace.records.builder import build_batch, numbered
 from headrace.records.codecs import Codec
 from headrace.records.record import Record
@@ -30,22 +31,23 @@ _COLD_FETCH_BYTES = 10 * 1024 * 1024
 _RETENTION_MS = 7 * 24 * _HOUR_MS
 _CONSUMER_START_S = 60.0  # at most: librdkafka asks for the ends of all partitions first
 _FOLLOW_UPS_S = 60.0
+_END = -1  # of a partition, to librdkafka
 _BROKER = 4  # Kafka's number of that resource type
 _MARK = 0x7A7B7C7D  # an index that stands for others while a request is encoded
 # Answer to a Fetch v12: correlation id, tags, throttle time, error code, session id.
 _SESSION_ID_AT = 4 + 1 + 4 + 2
 
 
-def offsets_by_time(ground: Ground) -> Attack:
+def offsets_by_time(testbed: Testbed) -> Attack:
     """50 partitions, half of them compressed: the record asked for is the last of 1 MB."""
-    partitions = ground.count(50, 4)
-    ground.create_topic("timed", partitions)
+    partitions = testbed.count(50, 4)
+    testbed.create_topic("timed", partitions)
     first_ms = int(time.time() * 1000) - _HOUR_MS
     rng = random.Random(_SEED)
     plain = _timed_batch(rng, first_ms, records=8_000, value_bytes=110, codec=Codec.NONE)
     packed = _timed_batch(rng, first_ms, records=12_000, value_bytes=70, codec=Codec.ZSTD)
     for partition in range(partitions):
-        ground.ask(frames.produce([("timed", partition, packed if partition % 2 else plain)]))
+        testbed.ask(frames.produce([("timed", partition, packed if partition % 2 else plain)]))
     asked = [
         {"partition_index": index, "timestamp": first_ms + (11_999 if index % 2 else 7_999)}
         for index in range(partitions)
@@ -55,8 +57,8 @@ def offsets_by_time(ground: Ground) -> Attack:
         frames.LIST_OFFSETS, 7, replica_id=-1, isolation_level=0, topics=topics
     )
 
-    def attack(outcome: Outcome) -> None:
-        over_and_over(ground.port, [question], outcome, connections=4, seconds=ground.seconds(8))
+    def attack(outcome: CulpritAccount) -> None:
+        over_and_over(testbed.port, [question], outcome, connections=4, seconds=testbed.seconds(8))
 
     return attack
 
@@ -70,10 +72,10 @@ def _timed_batch(
     return bytes(build_batch(made, codec=codec))
 
 
-def million_partitions(ground: Ground) -> Attack:
+def million_partitions(testbed: Testbed) -> Attack:
     """One Fetch that names a million partitions, then ten short ones in its session."""
-    count = ground.count(1_000_000, 1000)
-    ground.create_topic("fetched")
+    count = testbed.count(1_000_000, 1000)
+    testbed.create_topic("fetched")
     out = io.BytesIO()
     asked = FetchPartition(
         partition=i32(_MARK), fetch_offset=i64(0), partition_max_bytes=i32(1024 * 1024)
@@ -84,8 +86,8 @@ def million_partitions(ground: Ground) -> Attack:
     many = (struct.pack(">i", index) + element[4:] for index in range(count))
     opening = frames.stretch(one, element, many)
 
-    def attack(outcome: Outcome) -> None:
-        with Offender(ground.port, outcome) as offender:
+    def attack(outcome: CulpritAccount) -> None:
+        with Offender(testbed.port, outcome) as offender:
             answer = offender.ask(opening)
             if answer is None:
                 return
@@ -100,50 +102,45 @@ def million_partitions(ground: Ground) -> Attack:
     return attack
 
 
-def wide_consumer(ground: Ground) -> Attack:
+def wide_consumer(testbed: Testbed) -> Attack:
     """A consumer at the end of 5,000 partitions, a producer to random ones, config changes."""
     topics = [f"wide-{number}" for number in range(10)]
-    partitions = ground.count(500, 20)
-    ground.create_topics(topics, partitions)
+    partitions = testbed.count(500, 20)
+    testbed.create_topics(topics, partitions)
     rng = random.Random(_SEED)
     batch = bytes(build_batch(numbered([b"w" * 100], timestamp=int(time.time() * 1000))))
     written = [
         frames.produce([(rng.choice(topics), rng.randrange(partitions), batch)]) for _ in range(500)
     ]
-    seconds = ground.seconds(15)
+    seconds = testbed.seconds(15)
 
-    def attack(outcome: Outcome) -> None:
+    def attack(outcome: CulpritAccount) -> None:
         is_over = threading.Event()
         read = [0]
 
         def produce() -> None:
             began_at = time.monotonic()
             limits = seconds, seconds + _CONSUMER_START_S  # a busy machine needs the second
-            with Offender(ground.port, outcome) as offender:
+            with Offender(testbed.port, outcome) as offender:
                 while offender.is_open and time.monotonic() - began_at < limits[not read[0]]:
                     offender.ask(rng.choice(written))
                     time.sleep(0.003)
             is_over.set()
 
         def change_configs() -> None:
-            with Offender(ground.port, outcome) as offender:
+            with Offender(testbed.port, outcome) as offender:
                 while offender.is_open and not is_over.wait(2):
                     value = str(_RETENTION_MS + rng.randrange(1000))
                     offender.ask(frames.alter_config(_BROKER, "", "log.retention.ms", value))
 
-        together([produce, change_configs, lambda: _consume_all(ground, is_over, read)])
+        together([produce, change_configs, lambda: _consume_all(testbed, is_over, read)])
         outcome.facts["messages_read"] = read[0]
         outcome.notes.append(f"the consumer read {read[0]:,} messages")
 
-    def _consume_all(ground: Ground, is_over: threading.Event, read: list[int]) -> None:
-        consumer = Consumer({"bootstrap.servers": f"127.0.0.1:{ground.port}", "group.id": "wide"})
-        consumer.assign(
-            [
-                TopicPartition(topic, partition, OFFSET_END)
-                for topic in topics
-                for partition in range(partitions)
-            ]
-        )
+    def _consume_all(testbed: Testbed, is_over: threading.Event, read: list[int]) -> None:
+        consumer = make_consumer(Bus(f"127.0.0.1:{testbed.port}"), {"group.id": "wide"})
+        everywhere = ((topic, partition) for topic in topics for partition in range(partitions))
+        consumer.assign(places(dict.fromkeys(everywhere, _END)))
         while not is_over.is_set():
             read[0] += sum(one.error() is None for one in consumer.consume(500, 0.1))
         consumer.close()
@@ -151,12 +148,12 @@ def wide_consumer(ground: Ground) -> Attack:
     return attack
 
 
-def cold_replay(ground: Ground) -> Attack:
+def cold_replay(testbed: Testbed) -> Attack:
     """1 GB that is on the disk and nowhere else, read by one consumer after a restart."""
-    ground.create_topic("cold")
+    testbed.create_topic("cold")
     size = FETCH_BATCH_MESSAGES * MESSAGE_BYTES
-    batches = ground.count(1_000_000_000 // size, 100)
-    batch_bytes = ground.write(
+    batches = testbed.count(1_000_000_000 // size, 100)
+    batch_bytes = testbed.write(
         "cold",
         1,
         value_bytes=MESSAGE_BYTES,
@@ -164,12 +161,12 @@ def cold_replay(ground: Ground) -> Attack:
         requests=batches,
         connections=1,
     )
-    directory = ground.broker.data_directory
-    ground.restart(lambda: _drop_pages(directory))
+    directory = testbed.broker.data_directory
+    testbed.restart(lambda: _drop_pages(directory))
 
-    def attack(outcome: Outcome) -> None:
+    def attack(outcome: CulpritAccount) -> None:
         began_at, offset, total = time.monotonic(), 0, 0
-        with Offender(ground.port, outcome) as offender:
+        with Offender(testbed.port, outcome) as offender:
             while offset < batches * FETCH_BATCH_MESSAGES:
                 frame = frames.fetch({"cold": [(0, offset)]}, max_bytes=_COLD_FETCH_BYTES)
                 answer = offender.ask(frame)

@@ -3,7 +3,7 @@
 from collections.abc import Iterable, Sequence
 
 from bench.report import KAFKA, SUBJECT
-from bench.stalls.load import Load
+from bench.stalls.load import StallLoad
 from bench.stalls.suite import Measured
 
 # Longer than this nobody is to wait, on a machine with nothing else to do.
@@ -21,7 +21,7 @@ _COLUMNS = (
 )
 
 
-def markdown(measured: Iterable[Measured], loads: Sequence[Load]) -> str:
+def markdown(measured: Iterable[Measured], loads: Sequence[StallLoad]) -> str:
     """Return the table: one row a load, in the order of the loads."""
     found = {(one.load, one.engine): one for one in measured}
     lines = ["| " + " | ".join(_COLUMNS) + " |", "|" + "---|" * len(_COLUMNS)]
@@ -32,7 +32,7 @@ def markdown(measured: Iterable[Measured], loads: Sequence[Load]) -> str:
     return "\n".join(lines)
 
 
-def _cells(load: Load, ours: Measured | None, theirs: Measured | None) -> list[str]:
+def _cells(load: StallLoad, ours: Measured | None, theirs: Measured | None) -> list[str]:
     both = (ours, theirs)
     return [
         load.title,

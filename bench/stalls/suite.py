@@ -1,7 +1,6 @@
 """Runs one load on one broker beside an innocent client, and says what both got."""
 
 import os
-import shutil
 import time
 from collections.abc import Callable, Iterator
 from contextlib import contextmanager
@@ -10,14 +9,14 @@ from pathlib import Path
 from typing import Any
 
 from bench.build import build_library
-from bench.driver import Driver
+from bench.driver import Driver, fresh
 from bench.drivers.headrace import HeadraceDriver
 from bench.drivers.kafka import KafkaDriver
 from bench.report import KAFKA, SUBJECT
-from bench.stalls.ground import Ground
-from bench.stalls.innocent import TOPIC, Waiting, innocent_client
-from bench.stalls.load import Load
-from bench.stalls.offenders import Outcome
+from bench.stalls.innocent import TOPIC, InnocentWaits, innocent_client
+from bench.stalls.load import StallLoad
+from bench.stalls.offenders import CulpritAccount
+from bench.stalls.testbed import Testbed
 
 # What is put off (deletion, compaction) shows only after the culprit has its answer.
 _LINGER_SECONDS = 1.0
@@ -29,8 +28,8 @@ class Measured:
 
     load: str
     engine: str
-    waiting: Waiting
-    outcome: Outcome
+    waiting: InnocentWaits
+    outcome: CulpritAccount
     peak_bytes: int | None  # None: the broker has ended
 
     def to_json(self) -> dict[str, Any]:
@@ -50,7 +49,7 @@ class Measured:
         }
 
 
-def driver_of(engine: str, load: Load) -> Driver:
+def driver_of(engine: str, load: StallLoad) -> Driver:
     """Return what starts that broker with the settings of the load."""
     if engine == KAFKA:
         return KafkaDriver(load.settings)
@@ -58,7 +57,7 @@ def driver_of(engine: str, load: Load) -> Driver:
 
 
 def measure(
-    load: Load,
+    load: StallLoad,
     driver: Driver,
     directory: Path,
     *,
@@ -69,22 +68,22 @@ def measure(
     """Start a fresh broker, make the load ready, then time the innocent client beside it."""
     # As they come: headrace syncs for acks=all, Kafka does not, but where syncs are the load.
     is_durable = driver.name != KAFKA or load.slow_sync_ms > 0
-    ground = Ground(driver, directory, scale=scale, is_durable=is_durable)
-    with _fresh(directory), _slowed_syncs(load.slow_sync_ms), ground.open():
+    testbed = Testbed(driver, directory, scale=scale, is_durable=is_durable)
+    with fresh(directory), _slowed_syncs(load.slow_sync_ms), testbed.open():
         say("making it ready")
-        attack = load.prepare(ground)
-        ground.create_topic(TOPIC)
-        with innocent_client(ground.port, ground.scratch) as innocent:
+        attack = load.prepare(testbed)
+        testbed.create_topic(TOPIC)
+        with innocent_client(testbed.port, testbed.scratch) as innocent:
             say("warming up")
             time.sleep(warm_up_seconds)
             say("under load")
-            outcome = Outcome()
-            ground.reset_peak()
+            outcome = CulpritAccount()
+            testbed.reset_peak()
             innocent.begin()
             attack(outcome)
             time.sleep(_LINGER_SECONDS)
             waiting = innocent.finish()
-        peak_bytes = ground.peak_bytes()
+        peak_bytes = testbed.peak_bytes()
         outcome.read_answers()
         say("stopping")
     return Measured(
@@ -102,7 +101,7 @@ def _slowed_syncs(more_ms: int) -> Iterator[None]:
     if not more_ms:
         yield
         return
-    names = {"LD_PRELOAD": str(build_library("slow_sync")), "SLOW_SYNC_MS": str(more_ms)}
+    names = {"LD_PRELOAD": str(build_library("slow_disk")), "SLOW_DISK_MS": str(more_ms)}
     before = {name: os.environ.get(name) for name in names}
     os.environ.update(names)
     try:
@@ -112,13 +111,3 @@ def _slowed_syncs(more_ms: int) -> Iterator[None]:
             os.environ.pop(name)
             if value is not None:
                 os.environ[name] = value
-
-
-@contextmanager
-def _fresh(directory: Path) -> Iterator[None]:
-    shutil.rmtree(directory, ignore_errors=True)
-    directory.mkdir(parents=True)
-    try:
-        yield
-    finally:
-        shutil.rmtree(directory, ignore_errors=True)

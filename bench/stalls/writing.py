@@ -17,9 +17,9 @@ from bench.clients import replay
 from bench.errors import BenchError
 from bench.requests import write_produce_requests
 from bench.stalls import frames
-from bench.stalls.ground import Ground
 from bench.stalls.load import Attack
-from bench.stalls.offenders import Offender, Outcome, all_at_once, together
+from bench.stalls.offenders import CulpritAccount, Offender, all_at_once, together
+from bench.stalls.testbed import Testbed
 from headrace.records.builder import build_batch, numbered
 from headrace.records.codecs import Codec
 
@@ -37,10 +37,10 @@ _HOARDING_S = 40.0  # at every scale: patience is what is tested
 _SPARE_FILES = 256
 
 
-def bombs(ground: Ground) -> Attack:
+def bombs(testbed: Testbed) -> Attack:
     """40 small batches of each codec that become 20 to 120 MB each, over 8 connections."""
-    ground.create_topic("bombs", 8)
-    count = ground.count(40, 8)
+    testbed.create_topic("bombs", 8)
+    count = testbed.count(40, 8)
     padding = random.Random(_SEED).randbytes(_ZSTD_PADDING_BYTES)
     made = [
         _bomb(Codec.ZSTD, bytes(_BOMB_BYTES) + padding),
@@ -55,21 +55,21 @@ def bombs(ground: Ground) -> Attack:
         ]
         for connection in range(8)
     ]
-    return partial(_storm, ground, scripts)
+    return partial(_storm, testbed, scripts)
 
 
-def tiny_bombs(ground: Ground) -> Attack:
+def tiny_bombs(testbed: Testbed) -> Attack:
     """2,000 batches of under 200 bytes that become 2 MB each, on one connection in one go."""
-    ground.create_topic("bombs", 8)
+    testbed.create_topic("bombs", 8)
     bomb = _bomb(Codec.ZSTD, bytes(_TINY_BOMB_BYTES))
     script = [
-        frames.produce([("bombs", number % 8, bomb)]) for number in range(ground.count(2000, 50))
+        frames.produce([("bombs", number % 8, bomb)]) for number in range(testbed.count(2000, 50))
     ]
-    return partial(_storm, ground, [script])
+    return partial(_storm, testbed, [script])
 
 
-def _storm(ground: Ground, scripts: list[list[frames.Frame]], outcome: Outcome) -> None:
-    all_at_once(ground.port, scripts, outcome)
+def _storm(testbed: Testbed, scripts: list[list[frames.Frame]], outcome: CulpritAccount) -> None:
+    all_at_once(testbed.port, scripts, outcome)
 
 
 def _bomb(codec: Codec, value: bytes) -> bytes:
@@ -77,27 +77,27 @@ def _bomb(codec: Codec, value: bytes) -> bytes:
     return bytes(build_batch(numbered([value], timestamp=now_ms), codec=codec))
 
 
-def huge_produce(ground: Ground) -> Attack:
+def huge_produce(testbed: Testbed) -> Attack:
     """Requests of 100 MB: 100 batches of 1 MB to 100 partitions, three times."""
-    partitions = ground.count(100, 10)
-    ground.create_topic("huge", partitions)
+    partitions = testbed.count(100, 10)
+    testbed.create_topic("huge", partitions)
     value = random.Random(_SEED).randbytes(1000)
     records = numbered([value] * (_LARGE_BATCH_BYTES // 1010), timestamp=int(time.time() * 1000))
     batch = bytes(build_batch(records))
     request = frames.produce([("huge", index, batch) for index in range(partitions)])
 
-    def attack(outcome: Outcome) -> None:
-        with Offender(ground.port, outcome) as offender:
+    def attack(outcome: CulpritAccount) -> None:
+        with Offender(testbed.port, outcome) as offender:
             for _ in range(3):
                 offender.ask(request)
 
     return attack
 
 
-def absurd_produce(ground: Ground) -> Attack:
+def absurd_produce(testbed: Testbed) -> Attack:
     """A Produce that names 100,000 partitions, 100 of which exist, each with a tiny batch."""
-    count = ground.count(100_000, 1000)
-    ground.create_topic("absurd", 100)
+    count = testbed.count(100_000, 1000)
+    testbed.create_topic("absurd", 100)
     batch = bytes(build_batch(numbered([b"a"], timestamp=int(time.time() * 1000))))
     out = io.BytesIO()
     data = PartitionProduceData(index=i32(_MARK), records=Records(batch))
@@ -106,19 +106,19 @@ def absurd_produce(ground: Ground) -> Attack:
     many = (struct.pack(">i", index) + element[4:] for index in range(count))
     request = frames.stretch(frames.produce([("absurd", _MARK, batch)]), element, many)
 
-    def attack(outcome: Outcome) -> None:
-        with Offender(ground.port, outcome) as offender:
+    def attack(outcome: CulpritAccount) -> None:
+        with Offender(testbed.port, outcome) as offender:
             for _ in range(3):
                 offender.ask(request)
 
     return attack
 
 
-def hoarders(ground: Ground) -> Attack:
+def hoarders(testbed: Testbed) -> Attack:
     """500 who trickle into frames of 100 MB, beside one who sends 5 MB at a time."""
     _allow_open_files()
-    count = ground.count(500, 50)
-    ground.create_topic("normal", 5)
+    count = testbed.count(500, 50)
+    testbed.create_topic("normal", 5)
     value = random.Random(_SEED).randbytes(1000)
     records = numbered([value] * 1000, timestamp=int(time.time() * 1000))
     batch = bytes(build_batch(records))
@@ -126,16 +126,16 @@ def hoarders(ground: Ground) -> Attack:
     begun = struct.pack(">i", _HOARD_BYTES) + request.data[4 : 4 + _HOARDED_FIRST_BYTES]
     seconds = _HOARDING_S
 
-    def attack(outcome: Outcome) -> None:
+    def attack(outcome: CulpritAccount) -> None:
         is_over = threading.Event()
 
         def serve() -> None:
-            with Offender(ground.port, outcome) as client:
+            with Offender(testbed.port, outcome) as client:
                 while client.is_open and not is_over.wait(0.1):
                     client.ask(request)
 
         def hoard() -> None:
-            _hoard(ground, count, begun, seconds, outcome)
+            _hoard(testbed, count, begun, seconds, outcome)
             is_over.set()
 
         together([serve, hoard])
@@ -143,14 +143,16 @@ def hoarders(ground: Ground) -> Attack:
     return attack
 
 
-def _hoard(ground: Ground, count: int, begun: bytes, seconds: float, outcome: Outcome) -> None:
+def _hoard(
+    testbed: Testbed, count: int, begun: bytes, seconds: float, outcome: CulpritAccount
+) -> None:
     """Trickle from all of them; note how many were let go and when the last was."""
     refused, last_at, began_at = 0, 0.0, time.monotonic()
     with ExitStack() as stack:
         hoarding = []
         for _ in range(count):
             try:
-                one = stack.enter_context(Offender(ground.port, Outcome(), patience_s=5))
+                one = stack.enter_context(Offender(testbed.port, CulpritAccount(), patience_s=5))
             except OSError:
                 refused += 1
                 continue
@@ -182,23 +184,23 @@ def _allow_open_files() -> None:
         resource.setrlimit(resource.RLIMIT_NOFILE, (wanted, hard))
 
 
-def slow_disk(ground: Ground) -> Attack:
+def slow_disk(testbed: Testbed) -> Attack:
     """Thousands of acks=all requests that wait for a slow disk, and topics made meanwhile."""
     partitions = 16
-    ground.create_topic("slow", partitions)
-    file = ground.scratch / "slow.produce"
+    testbed.create_topic("slow", partitions)
+    file = testbed.scratch / "slow.produce"
     write_produce_requests(
         file, topic="slow", partitions=partitions, value_bytes=100, messages=10, acks=-1
     )
-    seconds = ground.seconds(10)
+    seconds = testbed.seconds(10)
 
-    def attack(outcome: Outcome) -> None:
+    def attack(outcome: CulpritAccount) -> None:
         is_over = threading.Event()
 
         def produce() -> None:
             try:
                 result = replay(
-                    ground.port, produce=file, connections=64, in_flight=60, seconds=seconds
+                    testbed.port, produce=file, connections=64, in_flight=60, seconds=seconds
                 )
                 assert result.produce is not None
                 outcome.notes.append(f"{result.produce.requests:,} acks=all requests answered")
@@ -208,7 +210,7 @@ def slow_disk(ground: Ground) -> Attack:
 
         def create() -> None:
             number = 0
-            with Offender(ground.port, outcome) as client:
+            with Offender(testbed.port, outcome) as client:
                 while client.is_open and not is_over.wait(0.05):
                     client.ask(frames.create_topics([f"meanwhile-{number}"], 1))
                     number += 1

@@ -52,8 +52,8 @@ def test_a_library_slows_the_syncs_of_whoever_preloads_it(tmp_path, monkeypatch)
     monkeypatch.setenv("HEADRACE_CACHE_DIR", str(tmp_path / "cache"))
     synced = "import os; os.fdatasync(os.open(os.environ['FILE'], os.O_RDWR | os.O_CREAT))"
     environment = {
-        "LD_PRELOAD": str(build_library("slow_sync")),
-        "SLOW_SYNC_MS": "700",
+        "LD_PRELOAD": str(build_library("slow_disk")),
+        "SLOW_DISK_MS": "700",
         "FILE": str(tmp_path / "file"),
     }
 

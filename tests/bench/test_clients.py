@@ -2,12 +2,11 @@ import json
 import socket
 import struct
 import threading
-from contextlib import closing, contextmanager
+from contextlib import contextmanager
 from uuid import UUID
 
 import pytest
 
-from bench.admin import Admin
 from bench.clients import (
     librdkafka_consume,
     librdkafka_produce,
@@ -16,6 +15,7 @@ from bench.clients import (
 )
 from bench.errors import BenchError
 from bench.requests import write_fetch_requests, write_produce_requests
+from bench.topics import admin_of, create_topic, delete_topic
 
 
 @contextmanager
@@ -126,23 +126,21 @@ def test_what_a_client_prints_becomes_rates():
 
 @pytest.mark.java
 def test_everything_replayed_to_kafka_can_be_walked(kafka_node, tmp_path):
-    with closing(Admin("127.0.0.1", kafka_node.port)) as admin:
-        topic_id = admin.create_topic("walk", 2, {})
-        write_produce_requests(
-            tmp_path / "p", topic="walk", partitions=2, value_bytes=100, messages=50, acks=-1
-        )
-        write_fetch_requests(tmp_path / "f", topic_id=topic_id, partitions=2)
+    admin = admin_of(kafka_node.port)
+    topic_id = create_topic(admin, "walk", 2)
+    write_produce_requests(
+        tmp_path / "p", topic="walk", partitions=2, value_bytes=100, messages=50, acks=-1
+    )
+    write_fetch_requests(tmp_path / "f", topic_id=topic_id, partitions=2)
 
-        produced = replay(
-            kafka_node.port, produce=tmp_path / "p", connections=4, in_flight=5, count=400
-        ).produce
-        followed = replay(
-            kafka_node.port, fetch=tmp_path / "f", fetch_connections=2, seconds=1
-        ).fetch
-        looped = replay(
-            kafka_node.port, fetch=tmp_path / "f", fetch_connections=2, seconds=1, loops=True
-        ).fetch
-        admin.delete_topic("walk")
+    produced = replay(
+        kafka_node.port, produce=tmp_path / "p", connections=4, in_flight=5, count=400
+    ).produce
+    followed = replay(kafka_node.port, fetch=tmp_path / "f", fetch_connections=2, seconds=1).fetch
+    looped = replay(
+        kafka_node.port, fetch=tmp_path / "f", fetch_connections=2, seconds=1, loops=True
+    ).fetch
+    delete_topic(admin, "walk")
 
     assert produced is not None
     assert followed is not None
@@ -154,16 +152,16 @@ def test_everything_replayed_to_kafka_can_be_walked(kafka_node, tmp_path):
 
 @pytest.mark.java
 def test_librdkafka_consumes_what_it_produced(kafka_node):
-    with closing(Admin("127.0.0.1", kafka_node.port)) as admin:
-        admin.create_topic("rdk", 1, {})
-        produced = librdkafka_produce(
-            kafka_node.port, "rdk", value_bytes=100, seconds=0.2, settings={"acks": "all"}
-        ).produce
-        assert produced is not None
-        consumed = librdkafka_consume(
-            kafka_node.port, "rdk", messages=produced.messages, seconds=0.5, settings={}
-        ).fetch
-        admin.delete_topic("rdk")
+    admin = admin_of(kafka_node.port)
+    create_topic(admin, "rdk")
+    produced = librdkafka_produce(
+        kafka_node.port, "rdk", value_bytes=100, seconds=0.2, settings={"acks": "all"}
+    ).produce
+    assert produced is not None
+    consumed = librdkafka_consume(
+        kafka_node.port, "rdk", messages=produced.messages, seconds=0.5, settings={}
+    ).fetch
+    delete_topic(admin, "rdk")
 
     assert consumed is not None
     assert produced.bytes == produced.messages * 100
@@ -172,8 +170,5 @@ def test_librdkafka_consumes_what_it_produced(kafka_node):
 
 @pytest.mark.java
 def test_a_refused_topic_is_named(kafka_node):
-    with (
-        closing(Admin("127.0.0.1", kafka_node.port)) as admin,
-        pytest.raises(BenchError, match="topic a b was refused"),
-    ):
-        admin.create_topic("a b", 1, {})
+    with pytest.raises(BenchError, match="topic a b was refused"):
+        create_topic(admin_of(kafka_node.port), "a b")

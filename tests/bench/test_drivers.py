@@ -1,13 +1,11 @@
-from contextlib import closing
-
 import psutil
 import pytest
 
-from bench.admin import Admin
 from bench.clients import replay
 from bench.drivers.headrace import HeadraceDriver
 from bench.errors import BenchError
 from bench.requests import write_fetch_requests, write_produce_requests
+from bench.topics import admin_of, create_topic, delete_topic
 from headrace.client.cluster_questions import is_serving
 
 
@@ -22,11 +20,9 @@ def test_headrace_runs_while_it_is_measured_and_not_longer(tmp_path):
 
 
 def test_everything_replayed_to_headrace_can_be_walked(tmp_path):
-    with (
-        HeadraceDriver().running(tmp_path / "broker", is_durable=True) as broker,
-        closing(Admin("127.0.0.1", broker.port)) as admin,
-    ):
-        topic_id = admin.create_topic("walk", 2, {})
+    with HeadraceDriver().running(tmp_path / "broker", is_durable=True) as broker:
+        admin = admin_of(broker.port)
+        topic_id = create_topic(admin, "walk", 2)
         write_produce_requests(
             tmp_path / "p", topic="walk", partitions=2, value_bytes=100, messages=50, acks=-1
         )
@@ -35,7 +31,7 @@ def test_everything_replayed_to_headrace_can_be_walked(tmp_path):
             broker.port, produce=tmp_path / "p", connections=4, in_flight=5, count=400
         ).produce
         fetched = replay(broker.port, fetch=tmp_path / "f", fetch_connections=2, seconds=1).fetch
-        admin.delete_topic("walk")
+        delete_topic(admin, "walk")
 
     assert produced is not None
     assert fetched is not None

@@ -5,19 +5,11 @@ from dataclasses import replace
 import pytest
 
 from bench import suite
-from bench.driver import RunningBroker
+from bench.driver import MeasuredBroker
 from bench.errors import BenchError
 from bench.stage import Sample
 from bench.suite import QUICK, run_rounds
 from bench.workloads import Row, Workload
-
-
-class NoAdmin:
-    def __init__(self, host, port):
-        pass
-
-    def close(self):
-        pass
 
 
 class FakeDriver:
@@ -34,7 +26,7 @@ class FakeDriver:
         directory.mkdir()
         (directory / "data").write_bytes(b"data")
         self.events.append(f"start {self.name}{' durable' if is_durable else ''}")
-        yield RunningBroker(
+        yield MeasuredBroker(
             name=self.name, port=1, pid=os.getpid(), ready_seconds=0.5, data_directory=directory
         )
 
@@ -50,7 +42,7 @@ def workload(name, events, is_durable=False):
 
 @pytest.fixture(autouse=True)
 def no_admin(monkeypatch):
-    monkeypatch.setattr(suite, "Admin", NoAdmin)
+    monkeypatch.setattr(suite, "admin_of", lambda port: None)
 
 
 def test_brokers_take_turns_and_swap_their_order_each_round(tmp_path):

@@ -9,7 +9,7 @@ import pytest
 
 from headrace.broker.clock import Clock
 from headrace.broker.housekeeping import Housekeeping
-from headrace.broker.state import Broker
+from headrace.broker.state import BrokerState
 from headrace.settings.broker_settings import BrokerSettings
 
 HOUR_SECONDS = 3600
@@ -36,7 +36,7 @@ class Stage:
         broker = SimpleNamespace(
             settings=BrokerSettings.load(),
             clock=self.clock,
-            now_ms=Broker.now_ms,
+            now_ms=BrokerState.now_ms,
             topics=SimpleNamespace(open_some=lambda: asyncio.sleep(0)),
         )
         service = SimpleNamespace(

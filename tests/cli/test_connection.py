@@ -8,8 +8,9 @@ from typer.testing import CliRunner
 
 from headrace.cli.app import app
 from headrace.cli.connection import Connection
+from headrace.cli.endings import UsageError
 from headrace.cli.serve.options import ServeOptions, load_settings
-from headrace.cli.terminal import CommandError, UsageError
+from headrace.client.errors import PropertyError, UnreachableError
 from headrace.kafka.process import free_ports
 
 
@@ -42,7 +43,7 @@ def test_of_several_addresses_one_that_listens_will_do() -> None:
     with socket.create_server(("127.0.0.1", 0)) as server:
         Connection(f"127.0.0.1:{port},127.0.0.1:{server.getsockname()[1]}").reach()
 
-    with pytest.raises(CommandError):
+    with pytest.raises(UnreachableError):
         Connection(f"127.0.0.1:{port}").reach()
 
 
@@ -66,14 +67,8 @@ def test_the_log_of_librdkafka_is_off_unless_verbose() -> None:
     "bootstrap", ["nowhere", ":9092", "host:", "host:port", "host:0", "host:65536", "a:1,"]
 )
 def test_an_address_that_cannot_be_is_refused(bootstrap: str) -> None:
-    with pytest.raises(UsageError, match="write HOST:PORT"):
+    with pytest.raises(PropertyError, match=r"--bootstrap.*write HOST:PORT"):
         Connection(bootstrap).reach()
-
-
-def test_addresses_are_read_in_all_their_forms() -> None:
-    connection = Connection("a:1, PLAINTEXT://b:2,[::1]:3")
-
-    assert connection.addresses == [("a", 1), ("b", 2), ("::1", 3)]
 
 
 @pytest.mark.parametrize(
@@ -89,7 +84,7 @@ def test_a_property_librdkafka_refuses_is_named_with_its_line(
     file = tmp_path / "client.properties"
     file.write_text(f"# mine\n{line}\n")
 
-    with pytest.raises(UsageError) as caught:
+    with pytest.raises(PropertyError) as caught:
         Connection(bootstrap, client_config=file).admin()
 
     assert str(caught.value).startswith(f"{file}:2: ")

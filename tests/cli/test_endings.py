@@ -6,6 +6,14 @@ import subprocess
 import sys
 
 import pytest
+import typer
+
+from headrace.cli.endings import CommandError, UsageError, ending
+from headrace.client.errors import BusError, PropertyError, UnreachableError
+from headrace.errors import ConfigError, HeadraceError
+from headrace.mirror.errors import MirrorRefusedError
+from headrace.pipelines.errors import PipelineDefinitionError, SourceError
+from headrace.properties import Assignment
 
 # Ctrl-C comes when a module of ours is looked for.
 INTERRUPTED_IMPORT = """
@@ -79,3 +87,44 @@ def test_an_interrupt_before_the_command_runs_is_130_and_silent(module: str, wor
     )
 
     assert (answer.returncode, answer.stderr) == (130, "")
+
+
+@pytest.mark.parametrize(
+    ("error", "code", "sentence"),
+    [
+        (CommandError("it broke; mend it"), 1, "it broke; mend it"),
+        (UsageError("it broke; mend it"), 2, "it broke; mend it"),
+        (PropertyError(Assignment("acks", "x", "-X acks"), "write 1"), 2, "-X acks: write 1"),
+        (ConfigError("a", "b", "write c"), 2, "a=b: write c"),
+        (PipelineDefinitionError("no such pipeline"), 2, "no such pipeline"),
+        (MirrorRefusedError("it would go round"), 2, "it would go round"),
+        (SourceError("no such topic"), 1, "no such topic"),
+        (BusError(None, "not allowed", is_passing=False), 1, "not allowed"),
+        (
+            BusError(None, "no answer.", is_passing=True, is_timeout=True),
+            *(1, "no answer. Give it longer with --timeout"),
+        ),
+        (
+            UnreachableError("b:1"),
+            1,
+            "no broker answers at b:1; start one with 'headrace serve' or name another with "
+            "--bootstrap",
+        ),
+    ],
+)
+def test_an_error_is_one_sentence_and_its_exit_code(
+    error: HeadraceError, code: int, sentence: str, capsys: pytest.CaptureFixture[str]
+) -> None:
+    with pytest.raises(typer.Exit) as caught, ending():
+        raise error
+
+    assert caught.value.exit_code == code
+    assert capsys.readouterr().err == f"headrace: {sentence}\n"
+
+
+def test_an_interrupt_is_130_and_silent(capsys: pytest.CaptureFixture[str]) -> None:
+    with pytest.raises(typer.Exit) as caught, ending():
+        raise KeyboardInterrupt
+
+    assert caught.value.exit_code == 130
+    assert capsys.readouterr().err == ""

@@ -13,7 +13,7 @@ import pytest
 from tests.test_docs import COMMANDS
 
 from headrace.cli.connection import Connection
-from headrace.cli.exit_codes import EXIT_INTERRUPTED
+from headrace.cli.endings import EXIT_INTERRUPTED
 from headrace.java.jars import cache_directory
 from headrace.kafka.cluster import Cluster
 from headrace.kafka.process import free_ports

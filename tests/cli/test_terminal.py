@@ -5,10 +5,10 @@ import pty
 import sys
 
 import pytest
-import typer
 
 from headrace.cli import terminal as output
-from headrace.cli.terminal import CommandError, UsageError, confirm, ending_well, print_table
+from headrace.cli.endings import CommandError, UsageError
+from headrace.cli.terminal import confirm, print_table
 
 
 def test_a_table_elsewhere_than_on_a_terminal_is_aligned_text(
@@ -62,25 +62,6 @@ def test_a_terminal_that_cannot_draw_gets_plain_text(
 
     assert terminal.getvalue() == "TOPIC\nx\n"
     assert output.is_plain(terminal)
-
-
-@pytest.mark.parametrize(("error", "code"), [(CommandError, 1), (UsageError, 2)])
-def test_an_error_is_one_sentence_and_its_exit_code(
-    error: type[CommandError], code: int, capsys: pytest.CaptureFixture[str]
-) -> None:
-    with pytest.raises(typer.Exit) as caught, ending_well():
-        raise error("it broke; mend it")
-
-    assert caught.value.exit_code == code
-    assert capsys.readouterr().err == "headrace: it broke; mend it\n"
-
-
-def test_an_interrupt_is_130_and_silent(capsys: pytest.CaptureFixture[str]) -> None:
-    with pytest.raises(typer.Exit) as caught, ending_well():
-        raise KeyboardInterrupt
-
-    assert caught.value.exit_code == 130
-    assert capsys.readouterr().err == ""
 
 
 def test_json_is_one_line_and_keeps_letters(capsys: pytest.CaptureFixture[str]) -> None:

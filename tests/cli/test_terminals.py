@@ -8,7 +8,7 @@ import pytest
 from tests.cli.terminals import on_a_terminal
 
 from headrace.cli.connection import Connection
-from headrace.cli.exit_codes import EXIT_INTERRUPTED
+from headrace.cli.endings import EXIT_INTERRUPTED
 from headrace.testing import running_broker
 
 

@@ -1,13 +1,18 @@
 import base64
 import socket
+import threading
 from collections.abc import Callable, Iterator
+from concurrent.futures import Future
+from typing import Any
 
 import pytest
-from confluent_kafka import Producer
+from confluent_kafka import KafkaError, KafkaException, Producer
 
 from headrace.client.admin import Admin
 from headrace.client.bus import Bus
 from headrace.client.errors import BusError, PropertyError
+from headrace.client.librdkafka import in_thread
+from headrace.client.making import make_client
 from headrace.testing import RunningBroker, running_broker
 
 PATIENCE_S = 120.0
@@ -84,6 +89,7 @@ def test_a_partition_nobody_leads_does_not_hide_the_offsets_of_others(
     found = ask(admin, [("led", 0), ("absent", 0), ("led", 7)], is_partial=True)
 
     assert list(found) == [("led", 0)]
+    assert ask(admin, [("absent", 0)], is_partial=True) == {}
 
 
 def test_a_groups_offsets_are_set_read_and_deleted(admin: Admin) -> None:
@@ -93,8 +99,13 @@ def test_a_groups_offsets_are_set_read_and_deleted(admin: Admin) -> None:
     admin.set_group_offsets("g", {("grouped", 0): 2})
 
     assert admin.group_offsets("g") == {("grouped", 0): 2}
-    assert [each.group_id for each in admin.list_groups().valid] == ["g"]
-    assert admin.describe_group("g").members == []
+    listed, described = admin.list_groups(), admin.describe_group("g")
+    assert [(each.name, each.state, each.protocol) for each in listed.groups] == [
+        ("g", "Empty", "classic")
+    ]
+    assert listed.errors == ()
+    assert (described.state, described.members) == ("Empty", ())
+    assert admin.groups_with_offsets(["g", "absent"]) == {"g": (described, {("grouped", 0): 2})}
     assert admin.delete_groups(["g"]) == {"g": None}
     assert admin.group_offsets("g") == {}
 
@@ -111,6 +122,86 @@ def test_a_topics_id_is_written_as_kafkas_tools_write_it(admin: Admin) -> None:
     assert all(len(base64.urlsafe_b64decode(f"{each}==")) == 16 for each in found.values())
     assert not any(set(each) & set("+/") for each in found.values())
     assert admin.topic_ids([]) == {}
+
+
+def test_a_broker_and_its_partitions_are_described(admin: Admin) -> None:
+    admin.create_topic("described", 2)
+
+    metadata, cluster = admin.metadata(), admin.describe_cluster()
+
+    (broker,) = cluster.brokers
+    assert (broker.host, broker.port) == admin.bus.addresses[0]
+    assert (cluster.cluster_id, cluster.controller_id) == (metadata.cluster_id, broker.id)
+    assert [*metadata.brokers] == [broker.id]
+    assert {("described", 0), ("described", 1)} <= {*metadata.led_partitions()}
+    partition = metadata.topics["described"].partitions[1]
+    assert (partition.number, partition.leader, partition.replicas, partition.isr) == (
+        *(1, broker.id),
+        *((broker.id,), (broker.id,)),
+    )
+    assert not partition.is_under_replicated
+    (topic,) = admin.describe_topics(["described", "absent"]).values()
+    assert topic.partitions == metadata.topics["described"].partitions
+    assert topic.topic_id == admin.topic_ids(["described"])["described"]
+    assert topic.replication_factor == 1
+
+
+class Answering:
+    """Answers a question after topics with an error, in place of confluent_kafka's AdminClient."""
+
+    def __init__(self, *answers: str) -> None:
+        self._answers = [getattr(KafkaError, name) for name in answers]
+
+    def describe_topics(self, asked: Any, request_timeout: float) -> dict[str, Future[Any]]:
+        future = Future[Any]()
+        future.set_exception(KafkaException(KafkaError(self._answers.pop(0))))
+        return {"t": future}
+
+
+def test_a_topic_that_is_not_to_be_seen_is_not_taken_for_absent_unless_wanted() -> None:
+    class Hidden(Admin):
+        raw: Any = property(lambda _: Answering("TOPIC_AUTHORIZATION_FAILED"))
+
+    assert Hidden(Bus()).topic_ids(["t"]) == {}
+    with pytest.raises(BusError, match="not allowed on the topic"):
+        Hidden(Bus()).describe_topics(["t"])
+
+
+def test_who_waits_in_another_way_replaces_how_a_question_is_asked() -> None:
+    """The mirror does so: every method asks by `ask`, and waits by `result`."""
+    results = list[object]()
+
+    class Patient(Admin):
+        raw: Any = Answering("REQUEST_TIMED_OUT", "_TRANSPORT", "UNKNOWN_TOPIC_OR_PART")
+
+        def ask(self, question: Callable[[], Any]) -> Any:
+            while True:
+                try:
+                    return self.ask_once(question)
+                except BusError as error:
+                    results.append(error.kind.name)
+
+        def result(self, future: Future[Any]) -> Any:
+            results.append("result")
+            return future.result()
+
+        def failure(self, reason: Any) -> BusError:
+            return BusError(reason, is_passing=True)
+
+    assert Patient(Bus()).topic_ids(["t"]) == {}
+    assert results == ["result", "MOVING", "result", "SILENT", "result"]
+
+
+def test_a_call_that_blocks_is_waited_for_beside_it() -> None:
+    come = threading.Event()
+
+    future = in_thread(lambda: come.wait(PATIENCE_S))
+    assert not future.done()
+    come.set()
+
+    assert future.result(PATIENCE_S)
+    with pytest.raises(ZeroDivisionError):
+        in_thread(lambda: 1 // 0).result(PATIENCE_S)
 
 
 def test_where_nobody_listens_that_is_said_at_once() -> None:
@@ -141,3 +232,15 @@ def test_a_property_that_librdkafka_does_not_take_is_named(broker: RunningBroker
         PropertyError, match=r"client.properties:3: no client property is called no"
     ):
         Admin(bus).metadata()
+
+
+def test_what_a_caller_relies_on_wins_over_the_users_properties() -> None:
+    made = dict[str, object]()
+    bus = Bus(properties={"acks": "0", "request.required.acks": "1", "client.id": "mine"})
+
+    make_client(bus, made.update, {"client.id": "headrace", "linger.ms": 5}, {"acks": "all"})
+
+    assert made["client.id"] == "mine"
+    assert made["linger.ms"] == 5
+    # librdkafka has two names for it, and takes what comes last.
+    assert list(made.items())[-1] == ("acks", "all")

@@ -4,6 +4,7 @@ from confluent_kafka import KafkaError
 from headrace.client import error_table
 from headrace.client.error_table import (
     Kind,
+    is_fatal,
     is_leaderless,
     is_passing,
     is_too_large,
@@ -20,6 +21,7 @@ from headrace.client.error_table import (
         (KafkaError.NOT_LEADER_FOR_PARTITION, Kind.MOVING),
         (KafkaError.COORDINATOR_LOAD_IN_PROGRESS, Kind.LOADING),
         (KafkaError.UNKNOWN_TOPIC_OR_PART, Kind.UNKNOWN),
+        (KafkaError._NOENT, Kind.UNKNOWN),
         (KafkaError.TOPIC_ALREADY_EXISTS, Kind.REFUSED),
         (KafkaError._AUTHENTICATION, Kind.REFUSED),
     ],
@@ -50,3 +52,10 @@ def test_a_sentence_says_what_to_do_where_the_broker_does_not() -> None:
 @pytest.mark.parametrize("code", [KafkaError.MSG_SIZE_TOO_LARGE, KafkaError.RECORD_LIST_TOO_LARGE])
 def test_both_limits_make_a_message_too_large(code: int) -> None:
     assert is_too_large(KafkaError(code))
+
+
+def test_a_producer_that_lost_its_thread_is_done_for() -> None:
+    assert is_fatal(KafkaError(KafkaError._FATAL))
+    assert is_fatal(KafkaError(KafkaError.UNKNOWN_PRODUCER_ID, fatal=True))
+    assert not is_fatal(KafkaError(KafkaError.UNKNOWN_PRODUCER_ID))
+    assert not is_fatal(None)

@@ -3,16 +3,80 @@ from datetime import datetime, timedelta, timezone
 
 import pytest
 
+from headrace.client.errors import PositionError
 from headrace.client.positions import Kind, Position, parse_position, position_of
 from headrace.errors import ConfigError
 
+NOW_MS = 1_794_816_000_000  # 2026-11-16T08:00Z
 
-def test_a_position_is_read_without_the_command_line() -> None:
-    assert parse_position("-1h", 7_200_000) == Position(Kind.TIME, 3_600_000)
+
+@pytest.mark.parametrize(
+    ("text", "position"),
+    [
+        ("oldest", Position(Kind.OLDEST)),
+        ("earliest", Position(Kind.OLDEST)),
+        ("Latest", Position(Kind.LATEST)),
+        ("newest", Position(Kind.LATEST)),
+        ("0", Position(Kind.OFFSET, 0)),
+        ("120", Position(Kind.OFFSET, 120)),
+        ("+10", Position(Kind.SHIFT, 10)),
+        ("-10", Position(Kind.SHIFT, -10)),
+        ("-1h", Position(Kind.TIME, NOW_MS - 3_600_000)),
+        ("-30m", Position(Kind.TIME, NOW_MS - 1_800_000)),
+        ("-90s", Position(Kind.TIME, NOW_MS - 90_000)),
+        ("-500ms", Position(Kind.TIME, NOW_MS - 500)),
+        ("-1.5d", Position(Kind.TIME, NOW_MS - 129_600_000)),
+        ("-2w", Position(Kind.TIME, NOW_MS - 1_209_600_000)),
+        ("@1763287200000", Position(Kind.TIME, 1_763_287_200_000)),
+        ("2026-11-16", Position(Kind.TIME, 1_794_787_200_000)),
+        ("2026-11-16T08:00", Position(Kind.TIME, NOW_MS)),
+        ("2026-11-16T08:00:00.250Z", Position(Kind.TIME, NOW_MS + 250)),
+        ("2026-11-16T10:00+02:00", Position(Kind.TIME, NOW_MS)),
+    ],
+)
+def test_a_position_is_read(text: str, position: Position) -> None:
+    assert parse_position(text, NOW_MS) == position
+
+
+@pytest.mark.parametrize(
+    "text", ["", "yesterday", "1h", "+1h", "--1", "-1y", "@", "@-1", "1.5", "٣"]
+)
+def test_what_is_no_position_is_refused_with_all_that_is(text: str) -> None:
+    with pytest.raises(PositionError, match="oldest, latest, an offset"):
+        parse_position(text, NOW_MS)
+
+
+@pytest.mark.parametrize(
+    ("text", "sentence"),
+    [
+        ("@99999999999999999999", "times are in the years 1970 to 9999"),
+        ("@253402300800000", "times are in the years 1970 to 9999"),
+        ("9999-12-31T23:59:59-05:00", "times are in the years 1970 to 9999"),
+        ("0001-01-01T00:00+05:00", "times are in the years 1970 to 9999"),
+        ("1969-12-31", "times are in the years 1970 to 9999"),
+        ("-9999999w", "times are in the years 1970 to 9999"),
+        ("-99999999999999999999d", "times are in the years 1970 to 9999"),
+        ("9223372036854775808", "no offset is beyond 9223372036854775807"),
+        ("+9223372036854775808", "no offset is beyond 9223372036854775807"),
+        ("-9223372036854775808", "no offset is beyond 9223372036854775807"),
+        ("9" * 5000, f"'{'9' * 60}…' is no position; write oldest"),
+        (f"-{'9' * 400}d", "…' is no position; write oldest"),
+        ("10000-01-01", "write oldest"),
+    ],
+)
+def test_a_number_beyond_all_bounds_is_refused_with_the_bound(text: str, sentence: str) -> None:
+    with pytest.raises(PositionError) as raised:
+        parse_position(text, NOW_MS)
+    assert sentence in str(raised.value)
+
+
+@pytest.mark.parametrize("text", ["@0", "@253402300799999", "9999-12-31T23:59:59.999Z"])
+def test_the_first_and_the_last_time_are_positions(text: str) -> None:
+    assert parse_position(text, NOW_MS).kind is Kind.TIME
 
 
 def test_what_is_no_position_names_itself_and_all_that_can_be_written() -> None:
-    with pytest.raises(ConfigError, match="position=yesterday: write oldest, latest"):
+    with pytest.raises(ConfigError, match=r"^'yesterday' is no position; write oldest, latest"):
         parse_position("yesterday", 0)
 
 

@@ -14,7 +14,8 @@ from headrace.client.bus import Bus
 from headrace.client.cluster_questions import quorum
 from headrace.client.errors import BusError
 from headrace.client.wire import WireConnection
-from headrace.kafka.node import HOST, KafkaNode
+from headrace.kafka.layout import HOST
+from headrace.kafka.node import KafkaNode
 from headrace.kafka.process import free_ports
 
 pytestmark = pytest.mark.java
@@ -173,10 +174,8 @@ def test_a_key_may_have_a_password(node: SecureNode) -> None:
 
 def test_the_admin_tells_versions_and_sizes_of_a_bus_with_a_log_on(node: SecureNode) -> None:
     admin = Admin(both_bus(node, "SCRAM-SHA-512"), timeout_s=120)
-    metadata = admin.metadata()
-
-    assert (admin.api_versions(metadata) or {})[18][1] >= 4
-    assert ("numbers", 0) in admin.log_sizes(metadata)
+    assert (admin.api_versions() or {})[18][1] >= 4
+    assert ("numbers", 0) in admin.log_sizes()
 
 
 @pytest.mark.parametrize("mechanism", MECHANISMS)

@@ -13,7 +13,7 @@ import pytest
 
 from demo import __main__ as command
 from demo.comparison import DifferenceError
-from demo.story import Story
+from demo.run import DemoRun
 from headrace.testing import broker_process
 
 ROOT = Path(__file__).parents[2]
@@ -32,10 +32,10 @@ def temporary(tmp_path: Path, monkeypatch: pytest.MonkeyPatch) -> Path:
 def test_answers_that_differ_fail_the_demo_and_leave_its_directory(
     temporary, tmp_path, monkeypatch, capsys
 ):
-    def differ(story: Story) -> None:
+    def differ(demo: DemoRun) -> None:
         raise DifferenceError("records: the answers differ: topic 2, lake 3")
 
-    monkeypatch.setattr(Story, "tell", differ)
+    monkeypatch.setattr(DemoRun, "run", differ)
 
     assert command.main(["--plot", str(tmp_path / "rates.png")]) == 1
     said = capsys.readouterr().err
@@ -45,10 +45,10 @@ def test_answers_that_differ_fail_the_demo_and_leave_its_directory(
 
 
 def test_the_demo_leaves_nothing_when_it_ends_by_ctrl_c(temporary, tmp_path, monkeypatch):
-    def end(story: Story) -> None:
+    def end(demo: DemoRun) -> None:
         raise KeyboardInterrupt
 
-    monkeypatch.setattr(Story, "tell", end)
+    monkeypatch.setattr(DemoRun, "run", end)
 
     assert command.main(["--plot", str(tmp_path / "rates.png")]) == 130
     assert list(temporary.iterdir()) == []
@@ -59,13 +59,13 @@ def test_a_demo_that_ended_well_keeps_its_data_with_the_results_and_knows_how_lo
 ):
     results = tmp_path / "results"
 
-    def leave(story: Story) -> None:
+    def leave(demo: DemoRun) -> None:
         (directory,) = temporary.iterdir()
         for name in ("broker", "lake", "state"):
             (directory / name).mkdir()
         (directory / "readings.db").touch()
 
-    monkeypatch.setattr(Story, "tell", leave)
+    monkeypatch.setattr(DemoRun, "run", leave)
 
     codes = [command.main(["--plot", str(results / "rates.png")]) for _ in range(2)]
 

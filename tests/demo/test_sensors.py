@@ -4,7 +4,7 @@ from datetime import UTC, datetime
 
 import pytest
 
-from demo.sensors import BAD_SHARE, RETIRES_EVERY, Message, SensorFeed
+from demo.sensors import BAD_SHARE, RETIRES_EVERY, SensorFeed, SensorMessage
 
 NOW = datetime(2026, 11, 16, 14, 30, tzinfo=UTC)
 MESSAGES = 40_000
@@ -23,7 +23,7 @@ def is_good(value: bytes) -> bool:
 
 
 @pytest.fixture(scope="module")
-def feed() -> tuple[SensorFeed, list[Message]]:
+def feed() -> tuple[SensorFeed, list[SensorMessage]]:
     feed = SensorFeed()
     return feed, [feed.next(NOW) for _ in range(MESSAGES)]
 

@@ -5,7 +5,7 @@ from rich.console import Console
 
 from demo.plot import write_plot
 from demo.view import view
-from demo.watch import Look, Watcher
+from demo.watch import Progress, Watcher
 
 
 @pytest.fixture
@@ -14,8 +14,8 @@ def watcher() -> Watcher:
         "127.0.0.1:1", "readings", groups=("archive", "table"), dead_letter_topic="dead"
     )
     watcher.looks = [
-        Look(0.0, 0, {"archive": 0, "table": 0}, 0),
-        Look(10.0, 1_000, {"archive": 600, "table": 0}, 7),
+        Progress(0.0, 0, {"archive": 0, "table": 0}, 0),
+        Progress(10.0, 1_000, {"archive": 600, "table": 0}, 7),
     ]
     return watcher
 

@@ -3,7 +3,7 @@ from confluent_kafka import ConsumerGroupTopicPartitions, Producer, TopicPartiti
 from confluent_kafka.admin import AdminClient
 from confluent_kafka.cimpl import NewTopic
 
-from demo.watch import Look, Watcher, rates_in
+from demo.watch import Progress, Watcher, rates_in
 from headrace.testing import running_broker
 
 
@@ -37,7 +37,7 @@ def test_a_look_shows_ends_positions_and_dead_letters():
 
 
 def test_rates_are_taken_over_some_seconds():
-    looks = [Look(float(second), 0, {}, 0) for second in range(12)]
+    looks = [Progress(float(second), 0, {}, 0) for second in range(12)]
     counts = [0, 0, 0, 0, 0, 100, 100, 100, 100, 100, 100, 100]
 
     rates = rates_in(looks, counts)

@@ -15,7 +15,7 @@ from pathlib import Path
 
 from headrace.kafka import process
 from headrace.kafka.jvm import SMALL_JVM, java_command, use_archive, write_log4j
-from headrace.kafka.node import random_cluster_id
+from headrace.kafka.layout import random_cluster_id
 
 DEPLOY = Path(__file__).parents[2] / "deploy"
 HOST = "127.0.0.1"

@@ -6,7 +6,7 @@ from pathlib import Path
 import pytest
 from tests.deploy.deployment import DEPLOY
 
-from headrace.kafka.tool_names import TOOLS
+from headrace.kafka.tools import TOOLS
 
 ROOT = DEPLOY.parent
 PAGES = [ROOT / "docs" / "cluster.md", *sorted((ROOT / "docs" / "cluster").glob("*.md"))]

@@ -40,6 +40,7 @@ from kio.schema.produce.v9.request import PartitionProduceData, ProduceRequest, 
 from kio.serial import entity_reader, entity_writer
 
 import headrace
+from bench.build import build_library
 from headrace.records.batch import peek_header
 from headrace.records.builder import build_batch, numbered
 from headrace.records.record import Record, iter_records
@@ -361,17 +362,8 @@ class SlowDisk:
         self._failure.unlink()
 
 
-@pytest.fixture(scope="session")
-def slow_disk_library(tmp_path_factory: pytest.TempPathFactory) -> Path:
-    compiler = shutil.which("cc") or shutil.which("gcc")
-    if compiler is None:
-        pytest.skip("a slow disk needs a C compiler")
-    library = tmp_path_factory.mktemp("slow-disk") / "slow_disk.so"
-    source = Path(__file__).with_name("slow_disk.c")
-    subprocess.run([compiler, "-shared", "-fPIC", "-o", library, source, "-ldl"], check=True)
-    return library
-
-
 @pytest.fixture
-def slow_disk(slow_disk_library: Path, monkeypatch: pytest.MonkeyPatch, tmp_path: Path) -> SlowDisk:
-    return SlowDisk(slow_disk_library, monkeypatch, tmp_path / "the-disk-is-broken")
+def slow_disk(monkeypatch: pytest.MonkeyPatch, tmp_path: Path) -> SlowDisk:
+    if not (shutil.which("cc") or shutil.which("gcc")):
+        pytest.skip("a slow disk needs a C compiler")
+    return SlowDisk(build_library("slow_disk"), monkeypatch, tmp_path / "the-disk-is-broken")

@@ -11,7 +11,7 @@ from pathlib import Path
 import pytest
 
 from bench.report import SUBJECT
-from bench.stalls.load import Load
+from bench.stalls.load import StallLoad
 from bench.stalls.loads import LOADS
 from bench.stalls.suite import Measured, driver_of, measure
 
@@ -32,8 +32,8 @@ SCALES = {
 
 
 @pytest.fixture
-def measured(tmp_path: Path) -> Callable[[Load], Measured]:
-    def run(load: Load) -> Measured:
+def measured(tmp_path: Path) -> Callable[[StallLoad], Measured]:
+    def run(load: StallLoad) -> Measured:
         return measure(
             load,
             driver_of(SUBJECT, load),
@@ -46,7 +46,9 @@ def measured(tmp_path: Path) -> Callable[[Load], Measured]:
 
 
 @pytest.mark.parametrize("load", LOADS, ids=lambda load: load.name)
-def test_nobody_stalls_the_others(load: Load, measured: Callable[[Load], Measured]) -> None:
+def test_nobody_stalls_the_others(
+    load: StallLoad, measured: Callable[[StallLoad], Measured]
+) -> None:
     result = measured(load)
 
     waiting, outcome = result.waiting, result.outcome

@@ -29,7 +29,7 @@ from tests.hardship.pipelines.feed import (
 from tests.hardship.pipelines.results import rows_in_lake, rows_in_table
 
 from headrace.kafka.cluster import Cluster, running_cluster
-from headrace.kafka.cluster_node import Node
+from headrace.kafka.node import Node
 from headrace.testing import running_broker
 
 pytestmark = [

@@ -7,8 +7,8 @@ import pytest
 
 from headrace.client.cluster_questions import Replica, quorum
 from headrace.kafka.cluster import Cluster, running_cluster
-from headrace.kafka.cluster_node import Node
 from headrace.kafka.errors import NodeError
+from headrace.kafka.node import Node
 
 pytestmark = [pytest.mark.java, pytest.mark.slow, pytest.mark.timeout(1800)]
 

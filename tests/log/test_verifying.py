@@ -50,13 +50,13 @@ def kinds(needs: list[Any]) -> list[str]:
 def no_scan_on_the_loop(monkeypatch: pytest.MonkeyPatch) -> list[str]:
     """Names of the threads that scanned; the main one must not be among them."""
     threads: list[str] = []
-    real = verifying.Stretch.scan
+    real = verifying.SegmentSnapshot.scan
 
     def scan(self: Any, start: int, end: int) -> int:
         threads.append(threading.current_thread().name)
         return real(self, start, end)
 
-    monkeypatch.setattr(verifying.Stretch, "scan", scan)
+    monkeypatch.setattr(verifying.SegmentSnapshot, "scan", scan)
     return threads
 
 

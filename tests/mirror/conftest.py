@@ -11,11 +11,10 @@ from confluent_kafka import TopicPartition as Place
 from confluent_kafka.admin import AdminClient
 from confluent_kafka.cimpl import NewTopic
 
-from headrace.mirror.end import End
-from headrace.mirror.listener import FOLLOWING, Progress
+from headrace.client.bus import Bus as ClientBus
+from headrace.mirror.endpoint import Endpoint
+from headrace.mirror.interface import FOLLOWING, MirrorProgress, Options, Summary
 from headrace.mirror.mirror import Mirror
-from headrace.mirror.options import Options
-from headrace.mirror.summary import Summary
 from headrace.testing import RunningBroker, running_broker
 
 QUIET = {"log_level": 0}
@@ -38,12 +37,12 @@ class Told:
     def __init__(self) -> None:
         self.notes = list[str]()
         self.phases = list[str]()
-        self.on_progress: Callable[[Progress], None] = lambda _progress: None
+        self.on_progress: Callable[[MirrorProgress], None] = lambda _progress: None
 
     def note(self, sentence: str) -> None:
         self.notes.append(sentence)
 
-    def progress(self, progress: Progress) -> None:
+    def progress(self, progress: MirrorProgress) -> None:
         if progress.phase not in self.phases:
             self.phases.append(progress.phase)
         self.on_progress(progress)
@@ -186,9 +185,9 @@ class Mirroring:
             if isinstance(options.get(name), str):
                 options[name] = re.compile(options[name])
         ends = [
-            End(
+            Endpoint(
                 f"--{option} {bus.bootstrap}",
-                bus.config,
+                ClientBus(bus.bootstrap),
                 timeout_s=120,
                 listener=self.told,
                 is_stopped=lambda: self.is_stopped,
@@ -215,23 +214,23 @@ def numbers(bus: Bus, topic: str) -> list[int]:
 
 
 def during(
-    mirroring: Mirroring, *steps: tuple[Callable[[Progress], bool], Callable[[], None]]
+    mirroring: Mirroring, *steps: tuple[Callable[[MirrorProgress], bool], Callable[[], None]]
 ) -> None:
     """Do these things one after the other, each when it is time for it."""
     pending = list(steps)
 
-    def look(progress: Progress) -> None:
+    def look(progress: MirrorProgress) -> None:
         if pending and pending[0][0](progress):
             pending.pop(0)[1]()
 
     mirroring.told.on_progress = look
 
 
-def is_following(progress: Progress) -> bool:
+def is_following(progress: MirrorProgress) -> bool:
     return progress.phase == FOLLOWING
 
 
-def has_caught_up(mirroring: Mirroring, topic: str) -> Callable[[Progress], bool]:
+def has_caught_up(mirroring: Mirroring, topic: str) -> Callable[[MirrorProgress], bool]:
     """Whether what was there at the start is copied, checked and noted."""
     return lambda progress: (
         is_following(progress) and "cleanup.policy" not in mirroring.target.configs(topic)

@@ -3,10 +3,10 @@
 from hypothesis import given
 from hypothesis import strategies as st
 
+from headrace.mirror.endpoint import MirroredTopic
 from headrace.mirror.errors import MirrorIdentityError, MirrorRefusedError
 from headrace.mirror.identity import SOURCE, TARGET, is_other, made_anew
 from headrace.mirror.plan import TopicPlan, plan_topic
-from headrace.mirror.questions import TopicFacts
 from headrace.mirror.state import COPYING, STATE_TOPIC, TopicNote
 from headrace.model import known_topic_id
 
@@ -38,7 +38,7 @@ def test_no_copy_is_gone_on_with_for_another_topic_nor_begun_over_messages(
     is_empty: bool,
     is_anew: bool,
 ) -> None:
-    source = TopicFacts("orders", source_topic_id, 1, 1, {})
+    source = MirroredTopic("orders", source_topic_id, 1, 1, {})
     target = None if target_topic_id is None else source._replace(topic_id=target_topic_id)
     own = notes.get("A")
     plan = _plan(source, target, notes, is_empty=is_empty, is_anew=is_anew)
@@ -60,8 +60,8 @@ def test_no_copy_is_gone_on_with_for_another_topic_nor_begun_over_messages(
 
 
 def _plan(
-    source: TopicFacts,
-    target: TopicFacts | None,
+    source: MirroredTopic,
+    target: MirroredTopic | None,
     notes: dict[str, TopicNote],
     *,
     is_empty: bool,

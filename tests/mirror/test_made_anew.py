@@ -21,8 +21,7 @@ from tests.mirror.conftest import (
 )
 
 from headrace.mirror.errors import MirrorError, MirrorIdentityError, MirrorRefusedError
-from headrace.mirror.listener import VERIFYING
-from headrace.mirror.questions import topics
+from headrace.mirror.interface import VERIFYING
 from headrace.mirror.state import STATE_TOPIC
 from headrace.model import known_topic_id
 from headrace.testing import running_broker
@@ -410,7 +409,7 @@ def test_a_reading_of_a_log_that_became_shorter_ends(
     mirroring.source.create(topic)
     mirroring.source.numbers(topic, 5)
     end = mirroring.make(topics=topic)._source
-    assert topics(end, [topic])[topic].topic_id == topic_id(mirroring.source, topic)
+    assert end.topics([topic])[topic].topic_id == topic_id(mirroring.source, topic)
 
     with pytest.raises(MirrorError, match="ends at 5, and ended at 9 before"):
-        list(reading.read(end, {TopicPartition(topic, 0): reading.Stretch(0, 9)}))
+        list(reading.read(end, {TopicPartition(topic, 0): range(9)}))

@@ -1,5 +1,7 @@
 """Between two embedded brokers: what arrives, what is refused, what a second run does."""
 
+import os
+import signal
 import threading
 import time
 from pathlib import Path
@@ -7,14 +9,13 @@ from typing import Any
 
 import pytest
 from confluent_kafka import Consumer
-from tests.mirror.conftest import Bus, Mirroring
+from tests.mirror.conftest import Bus, Mirroring, during, has_caught_up
 
 from headrace.mirror.errors import MirrorError, MirrorRefusedError
-from headrace.mirror.listener import FOLLOWING, Progress
+from headrace.mirror.interface import FOLLOWING, MirrorProgress
 from headrace.mirror.lock import locked
-from headrace.mirror.questions import cluster_id
 from headrace.mirror.state import STATE_TOPIC
-from headrace.testing import RunningBroker, running_broker
+from headrace.testing import RunningBroker, broker_process, running_broker
 
 
 def test_everything_of_a_message_arrives_at_the_same_place(
@@ -268,7 +269,7 @@ def test_another_writer_during_a_run_is_noticed(mirroring: Mirroring, topic: str
     mirroring.source.numbers(topic, 5000)
     others = list[int]()
 
-    def interfere(progress: Progress) -> None:
+    def interfere(progress: MirrorProgress) -> None:
         if progress.messages and not others:
             others.append(1)
             mirroring.target.numbers(topic, 1)
@@ -290,7 +291,7 @@ def test_a_topic_belongs_to_the_mirror_of_its_name(mirroring: Mirroring, topic: 
 def test_two_mirrors_of_a_name_do_not_run_at_once(mirroring: Mirroring, topic: str) -> None:
     mirroring.source.create(topic)
     work = mirroring.make(topics=topic)
-    ids = [cluster_id(end) for end in (work._source, work._target)]
+    ids = [end.cluster_id() for end in (work._source, work._target)]
 
     with (
         locked(mirroring.state_dir, ids[0], ids[1], "mirror"),
@@ -313,11 +314,50 @@ def test_no_topic_is_an_error(mirroring: Mirroring) -> None:
         mirroring.run(topics="there-is-none")
 
 
+class Impatient(Mirroring):
+    """Stops when it was looked at ten times since the target fell silent."""
+
+    is_silent = False
+    _looks = 0
+
+    @property
+    def is_stopped(self) -> bool:
+        self._looks += self.is_silent
+        return self._looks > 10
+
+    @is_stopped.setter
+    def is_stopped(self, _value: bool) -> None: ...
+
+
+def test_a_stop_waits_for_nothing_from_a_silent_target(
+    source_broker: RunningBroker, tmp_path: Path, topic: str, monkeypatch: pytest.MonkeyPatch
+) -> None:
+    monkeypatch.setattr("headrace.mirror.session._STOP_S", 1e6)
+    with broker_process(tmp_path / "target") as broker:
+        mirroring = Impatient(Bus(source_broker.bootstrap), Bus(broker.bootstrap), tmp_path)
+        mirroring.source.create(topic)
+        mirroring.source.numbers(topic, 500)
+
+        def silence() -> None:
+            os.kill(broker.pid, signal.SIGSTOP)
+            mirroring.is_silent = True
+            mirroring.source.numbers(topic, 500, first=500)
+
+        during(mirroring, (has_caught_up(mirroring, topic), silence))
+        mirroring.run(topics=topic, is_following=True)
+
+        assert any("did not take everything" in note for note in mirroring.told.notes)
+        os.kill(broker.pid, signal.SIGCONT)
+        later = Mirroring(mirroring.source, mirroring.target, tmp_path)
+        later.run(topics=topic)
+        assert later.target.records(topic) == later.source.records(topic)
+
+
 def test_a_mirror_that_is_stopped_goes_on_later(mirroring: Mirroring, topic: str) -> None:
     mirroring.source.create(topic)
     mirroring.source.numbers(topic, 20_000)
 
-    def stop(progress: Progress) -> None:
+    def stop(progress: MirrorProgress) -> None:
         mirroring.is_stopped = progress.messages > 100
 
     mirroring.told.on_progress = stop
@@ -338,7 +378,7 @@ def test_a_target_that_restarts_makes_no_difference(
     mirroring.source.numbers(topic, 20_000, partitions=2)
     restarts = list[int]()
 
-    def restart(progress: Progress) -> None:
+    def restart(progress: MirrorProgress) -> None:
         if not restarts and progress.messages > 2000:
             restarts.append(progress.messages)
             target_broker.restart()

@@ -27,7 +27,7 @@ def test_among_gaps_it_takes_a_reading_between_two_pairs() -> None:
     offsets.add(160, 100)
 
     assert offsets.exact(50) is None
-    assert offsets.segment(50) == ((0, 0), (100, 90))
+    assert offsets.interval(50) == ((0, 0), (100, 90))
     assert [offsets.exact(at) for at in (100, 120, 155, 160, 200)] == [90, 90, 95, 100, 100]
 
 
@@ -53,5 +53,5 @@ def test_it_stays_bounded_and_never_wrong(steps: list[tuple[int, bool]]) -> None
     assert len(offsets.pairs) <= MAX_PAIRS
     assert all(offsets.exact(at) in (None, count) for at, count in enumerate(table))
     for at, count in enumerate(table):
-        low, high = offsets.segment(at)
+        low, high = offsets.interval(at)
         assert low.target <= count <= (high or low).target

@@ -5,7 +5,7 @@ import pytest
 
 from headrace.mirror.content import content
 from headrace.mirror.errors import MirrorError
-from headrace.mirror.partition_copy import Mark, Overlap, PartitionCopy, first_checkpoint
+from headrace.mirror.partition_copy import CopyMark, Overlap, PartitionCopy, first_checkpoint
 from headrace.model import TopicPartition
 
 PLACE = TopicPartition("orders", 0)
@@ -54,7 +54,7 @@ def test_what_has_arrived_is_compared_and_passed_over() -> None:
 
     assert [each.offset() for each in rest] == [14, 15]
     chain = b"".join(piece for at in (10, 12, 13) for piece in content(None, b"%d" % at, 5, None))
-    assert copy.sent == Mark(14, 3, crc32(chain))
+    assert copy.sent == CopyMark(14, 3, crc32(chain))
     assert copy.overlap is None
 
 
@@ -74,11 +74,11 @@ def test_what_the_target_has_removed_since_is_not_compared() -> None:
 
 def test_a_checkpoint_claims_only_what_has_arrived() -> None:
     copy = PartitionCopy(PLACE, first_checkpoint(0), caught_up_at=10)
-    copy.sent = Mark(5, 5, 1)
-    copy.acknowledged(Mark(3, 3, 2))
+    copy.sent = CopyMark(5, 5, 1)
+    copy.acknowledged(CopyMark(3, 3, 2))
     copy.passed(9)
 
     assert copy.checkpoint(is_clean=False)[:3] == (3, 3, 2)
-    copy.acknowledged(Mark(5, 5, 1))
+    copy.acknowledged(CopyMark(5, 5, 1))
     assert copy.checkpoint(is_clean=False)[:3] == (9, 5, 1)
     assert not copy.is_caught_up

@@ -2,6 +2,7 @@ import re
 
 import pytest
 
+from headrace.mirror.endpoint import MirroredTopic
 from headrace.mirror.errors import MirrorRefusedError
 from headrace.mirror.plan import (
     RESUME,
@@ -12,11 +13,10 @@ from headrace.mirror.plan import (
     refuse_loops,
     select,
 )
-from headrace.mirror.questions import TopicFacts
 from headrace.mirror.state import COPYING, DONE, FOLLOWING, STATE_TOPIC, TopicNote
 
-SOURCE = TopicFacts("orders", "source-topic", 3, 1, {})
-TARGET = TopicFacts("orders", "target-topic", 3, 1, {})
+SOURCE = MirroredTopic("orders", "source-topic", 3, 1, {})
+TARGET = MirroredTopic("orders", "target-topic", 3, 1, {})
 NOTE = TopicNote("mirror", "source-topic", "target-topic", ("A",), COPYING, {})
 
 
@@ -28,7 +28,7 @@ def test_internal_topics_and_the_state_are_never_mirrored() -> None:
 
 
 def test_the_chain_grows_with_each_cluster() -> None:
-    at_b = TopicFacts("orders", "id-b", 3, 1, {})
+    at_b = MirroredTopic("orders", "id-b", 3, 1, {})
     note = TopicNote("mirror", "id-a", "id-b", ("A",), DONE, {})
 
     assert chain_at("A", {}, SOURCE) == ("A",)
@@ -38,7 +38,7 @@ def test_the_chain_grows_with_each_cluster() -> None:
 
 
 def test_a_note_on_a_topic_that_was_made_anew_is_no_chain() -> None:
-    anew = TopicFacts("orders", "another-id", 3, 1, {})
+    anew = MirroredTopic("orders", "another-id", 3, 1, {})
 
     assert chain_at("B", {"A": NOTE}, anew) == ("B",)
 
@@ -69,7 +69,7 @@ def test_a_topic_with_its_note_is_gone_on_with() -> None:
     ],
 )
 def test_a_topic_of_another_use_is_refused(
-    source_id: str, name: str, target: TopicFacts, sentence: str
+    source_id: str, name: str, target: MirroredTopic, sentence: str
 ) -> None:
     with pytest.raises(MirrorRefusedError, match=re.escape(sentence)):
         plan_topic(

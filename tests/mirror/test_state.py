@@ -1,17 +1,18 @@
 import pytest
+from tests.mirror.conftest import Told
 
-from headrace.mirror.batch_size import BatchSize
-from headrace.mirror.end import End
+from headrace.client.bus import Bus
+from headrace.mirror.endpoint import Endpoint
 from headrace.mirror.errors import MirrorError
-from headrace.mirror.listener import Silence
 from headrace.mirror.offset_map import Pair
+from headrace.mirror.reading import BatchSize
 from headrace.mirror.state import (
     DONE,
-    Checkpoint,
     CheckpointKey,
     Key,
     NoteKey,
-    Row,
+    PartitionCheckpoint,
+    StateRow,
     TopicNote,
     Verified,
     decode,
@@ -27,19 +28,29 @@ from headrace.model import TopicPartition
     [
         (
             CheckpointKey("A", "orders", 2),
-            Row(7, Checkpoint(9, 5, 4294967295, False, Verified(3, 1), (Pair(4, 0), Pair(9, 5)))),
+            StateRow(
+                7,
+                PartitionCheckpoint(
+                    9, 5, 4294967295, False, Verified(3, 1), (Pair(4, 0), Pair(9, 5))
+                ),
+            ),
         ),
         (
             CheckpointKey("A", "orders", 2),
-            Row(8, Checkpoint(9, 5, 1, True, Verified(3, 1, False), (Pair(4, 0),), "s", "t")),
+            StateRow(
+                8,
+                PartitionCheckpoint(9, 5, 1, True, Verified(3, 1, False), (Pair(4, 0),), "s", "t"),
+            ),
         ),
         (
             NoteKey("A", "orders"),
-            Row(1, TopicNote("mirror", "s", "t", ("A", "B"), DONE, {"retention.ms": "-1"}, "T")),
+            StateRow(
+                1, TopicNote("mirror", "s", "t", ("A", "B"), DONE, {"retention.ms": "-1"}, "T")
+            ),
         ),
     ],
 )
-def test_what_is_written_is_what_is_read(key: Key, row: Row) -> None:
+def test_what_is_written_is_what_is_read(key: Key, row: StateRow) -> None:
     assert decode(encode_key(key), encode_row(row)) == (key, row)
 
 
@@ -52,12 +63,12 @@ def test_a_foreign_record_is_named(key: bytes, value: bytes) -> None:
 
 
 def test_a_checkpoint_of_a_topic_that_had_the_name_before_is_not_gone_on_from() -> None:
-    state = StateTopic(End("--to", {}, listener=Silence()))
+    state = StateTopic(Endpoint("--to", Bus(), listener=Told()))
     note = TopicNote("mirror", "s", "t", ("A",), DONE, {})
-    old = Checkpoint(9, 5, 1, True, Verified(), (Pair(4, 0),), "s", "t")
+    old = PartitionCheckpoint(9, 5, 1, True, Verified(), (Pair(4, 0),), "s", "t")
     place = TopicPartition("orders", 2)
 
-    def found(note: TopicNote, checkpoint: Checkpoint) -> Checkpoint | None:
+    def found(note: TopicNote, checkpoint: PartitionCheckpoint) -> PartitionCheckpoint | None:
         state.remember(NoteKey("A", "orders"), note)
         state.remember(CheckpointKey("A", "orders", 2), checkpoint)
         return state.checkpoint("A", place)

@@ -3,7 +3,7 @@ import pickle
 import pytest
 
 from headrace.pipelines.errors import PipelineDefinitionError
-from headrace.pipelines.loops import TopicsInUse, refuse_loops, refuse_twins
+from headrace.pipelines.loops import TopicsInUse, refuse_duplicates, refuse_loops
 from headrace.pipelines.sinks.console import Console
 from headrace.pipelines.sinks.lake.sink import LakeSink
 from headrace.pipelines.sinks.lake.source import LakeSource
@@ -63,15 +63,17 @@ def test_the_check_of_single_rows_travels_to_the_workers() -> None:
 def test_two_sinks_that_are_one_place_are_refused() -> None:
     """Both would keep one note, and each would take what the other wrote for its own."""
     with pytest.raises(PipelineDefinitionError, match="to topic copies twice; name it once"):
-        refuse_twins([TopicSink("copies"), TopicSink("others"), TopicSink("copies", guard="off")])
+        refuse_duplicates(
+            [TopicSink("copies"), TopicSink("others"), TopicSink("copies", guard="off")]
+        )
     with pytest.raises(PipelineDefinitionError, match="to delta lake lake twice"):
-        refuse_twins([LakeSink("lake", "parquet"), LakeSink("lake", "delta")])
+        refuse_duplicates([LakeSink("lake", "parquet"), LakeSink("lake", "delta")])
     with pytest.raises(PipelineDefinitionError, match="to the topics that rows name twice"):
-        refuse_twins([TopicSink(None), TopicSink(None)])
+        refuse_duplicates([TopicSink(None), TopicSink(None)])
 
     url = "postgresql://headrace@db/lake?schema="
-    refuse_twins([TopicSink("copies"), TopicSink(None), Console(), Console()])
-    refuse_twins([SqlTable(f"{url}one", "t", "id"), SqlTable(f"{url}two", "t", "id")])
+    refuse_duplicates([TopicSink("copies"), TopicSink(None), Console(), Console()])
+    refuse_duplicates([SqlTable(f"{url}one", "t", "id"), SqlTable(f"{url}two", "t", "id")])
 
 
 def test_a_row_does_not_name_a_topic_that_has_a_sink_of_its_own() -> None:

@@ -9,7 +9,7 @@ from typing import Any
 
 import pytest
 
-from headrace.pipelines import Json, TopicSource, parse_sink, registry
+from headrace.pipelines import Json, TopicSource, load_pipeline, parse_sink, registry
 from headrace.pipelines.errors import PipelineDefinitionError
 
 HOT = '''
@@ -54,6 +54,19 @@ def test_the_shipped_pipelines_are_found_by_name() -> None:
     assert {"archive", "replay", "table", "transform"} <= {each.name for each in listed}
     assert [each.problem for each in listed if each.problem] == []
     assert registry.find("archive").summary
+
+
+def test_one_is_loaded_with_a_topic_and_sinks_as_the_command_takes_them(tmp_path: Path) -> None:
+    file = Path(write(tmp_path, "hot.py", HOT))
+
+    own = load_pipeline(file)
+    loaded = load_pipeline(file, source="others", sinks=["parquet:hot", *own.sinks])
+
+    assert isinstance(own.source, TopicSource)
+    assert isinstance(loaded.source, TopicSource)
+    assert (own.source.topics, loaded.source.topics) == (("readings",), ("others",))
+    assert loaded.source.start == "latest"
+    assert loaded.sinks == (parse_sink("parquet:hot"), *own.sinks)
 
 
 def test_a_file_is_a_pipeline(tmp_path: Path) -> None:

@@ -3,12 +3,12 @@
 import pytest
 
 from headrace.pipelines.errors import PipelineDefinitionError
-from headrace.pipelines.topic_sample import Sample
+from headrace.pipelines.topic_sample import TopicSample
 from headrace.pipelines.topic_view import Shape, find_shape, needs_sample
 
 
-def sample(*values: bytes) -> Sample:
-    return Sample(values, has_broker_times=False)
+def sample(*values: bytes) -> TopicSample:
+    return TopicSample(values, has_broker_times=False)
 
 
 @pytest.mark.parametrize(

@@ -1,4 +1,5 @@
 import io
+from collections import namedtuple
 from datetime import timedelta
 from uuid import UUID
 
@@ -10,6 +11,11 @@ from kio.schema.delete_topics.v3.request import DeleteTopicsRequest as DeleteTop
 from kio.schema.errors import ErrorCode
 from kio.schema.list_offsets.v1.request import ListOffsetsPartition, ListOffsetsRequest
 from kio.schema.list_offsets.v1.request import ListOffsetsTopic as ListOffsetsTopicV1
+from kio.schema.list_offsets.v11.response import (
+    ListOffsetsPartitionResponse,
+    ListOffsetsResponse,
+    ListOffsetsTopicResponse,
+)
 from kio.schema.metadata.v13.response import (
     MetadataResponse,
     MetadataResponseBroker,
@@ -17,9 +23,11 @@ from kio.schema.metadata.v13.response import (
     MetadataResponseTopic,
 )
 from kio.serial import entity_reader, entity_writer
+from kio.static.primitive import i32
 
 from headrace.broker.dispatch import APIS
-from headrace.protocol.codec import decode_request, encode_response
+from headrace.broker.handlers.throttle import NO_THROTTLE
+from headrace.protocol.codec import decode_request, encode_response, is_heavier
 from headrace.protocol.errors import WireError
 from headrace.protocol.versions import FIRST_FLEXIBLE, is_flexible
 
@@ -157,3 +165,28 @@ def test_more_elements_than_one_request_may_hold_are_refused() -> None:
 
     with pytest.raises(WireError, match="array elements"):
         decode_request(3, 1, 13, body, 0)
+
+
+Answer = namedtuple("Answer", "error topics")
+
+
+def listed(topics: int, partitions: int) -> ListOffsetsResponse:
+    one = ListOffsetsPartitionResponse(partition_index=i32(0), error_code=0)
+    topic = ListOffsetsTopicResponse(name="t", partitions=(one,) * partitions)
+    return ListOffsetsResponse(throttle_time=NO_THROTTLE, topics=(topic,) * topics)
+
+
+@pytest.mark.parametrize(
+    ("topics", "partitions", "limit", "expected"),
+    [(0, 0, 0, False), (3, 4, 15, False), (3, 4, 14, True), (100, 0, 99, True), (1, 99, 99, True)],
+)
+def test_elements_are_counted_at_any_depth(
+    topics: int, partitions: int, limit: int, expected: bool
+) -> None:
+    assert is_heavier(listed(topics, partitions), limit) is expected
+
+
+def test_named_tuples_are_messages_too_and_numbers_count_as_one_each() -> None:
+    assert is_heavier(Answer(0, (listed(1, 5),)), 6)
+    assert not is_heavier(Answer(0, (1, 2, 3)), 3)
+    assert not is_heavier(None, 0)

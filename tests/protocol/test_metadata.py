@@ -14,7 +14,7 @@ from kio.static.primitive import i32
 from headrace.broker.handlers.throttle import NO_THROTTLE
 from headrace.model import Topic
 from headrace.protocol.codec import encode_response
-from headrace.protocol.metadata import TopicWriter
+from headrace.protocol.metadata import MetadataWriter
 
 METADATA = 3
 NODE_ID = 70_000
@@ -67,7 +67,7 @@ def as_kio_has_it(topic: Topic, operations: int) -> MetadataResponseTopic:
 @pytest.mark.parametrize("times", [0, 1, 50])
 def test_topics_are_written_as_kio_writes_them(version: int, times: int) -> None:
     operations = 3400
-    writer = TopicWriter(version, NODE_ID, operations)
+    writer = MetadataWriter(version, NODE_ID, operations)
     topics = TOPICS * times
     expected = a_response(*(as_kio_has_it(topic, operations) for topic in topics))
 
@@ -88,7 +88,7 @@ def test_topics_are_written_as_kio_writes_them(version: int, times: int) -> None
 def test_refusals_are_written_as_kio_writes_them(
     version: int, name: str | None, topic_id: UUID | None
 ) -> None:
-    writer = TopicWriter(version, NODE_ID, 7)
+    writer = MetadataWriter(version, NODE_ID, 7)
     expected = MetadataResponseTopic(
         error_code=ErrorCode.unknown_topic_or_partition,
         name=name,  # type: ignore[arg-type]

@@ -4,7 +4,7 @@ from pathlib import Path
 import pytest
 
 import headrace
-from headrace.settings import acting
+from headrace.settings import effects
 from headrace.settings.catalogue import (
     BROKER,
     CLIENT_METRICS,
@@ -45,10 +45,10 @@ def test_every_topic_and_group_setting_falls_back_to_a_broker_setting_of_the_sam
 
 
 def test_what_acts_is_a_known_setting_and_says_so_in_one_sentence() -> None:
-    assert acting.TOPIC_EFFECTS.keys() <= TOPIC.keys()
-    assert acting.BROKER_EFFECTS.keys() <= BROKER.keys()
-    assert {own.name for own in OWN_SETTINGS} <= acting.BROKER_EFFECTS.keys()
-    for sentence in [*acting.TOPIC_EFFECTS.values(), *acting.BROKER_EFFECTS.values()]:
+    assert effects.TOPIC_EFFECTS.keys() <= TOPIC.keys()
+    assert effects.BROKER_EFFECTS.keys() <= BROKER.keys()
+    assert {own.name for own in OWN_SETTINGS} <= effects.BROKER_EFFECTS.keys()
+    for sentence in [*effects.TOPIC_EFFECTS.values(), *effects.BROKER_EFFECTS.values()]:
         assert sentence.endswith(".")
 
 
@@ -93,11 +93,11 @@ def names_read_by_the_broker() -> set[str]:
 
 def test_what_is_said_to_act_is_just_what_the_broker_reads() -> None:
     of_topics = {
-        setting.broker_name for setting in TOPIC.values() if setting.name in acting.TOPIC_EFFECTS
+        setting.broker_name for setting in TOPIC.values() if setting.name in effects.TOPIC_EFFECTS
     }
 
     # `broker.id` is read as node.id; a topic's config has no other use for its own names.
     read = names_read_by_the_broker() | {"broker.id"}
-    ours = acting.BROKER_EFFECTS.keys() - (of_topics - {None})
+    ours = effects.BROKER_EFFECTS.keys() - (of_topics - {None})
     assert ours - read == set()
-    assert read - acting.BROKER_EFFECTS.keys() - TOPIC.keys() == set()
+    assert read - effects.BROKER_EFFECTS.keys() - TOPIC.keys() == set()

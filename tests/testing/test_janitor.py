@@ -12,6 +12,7 @@ import psutil
 import pytest
 
 import headrace
+from headrace.process_lookup import process_of
 from headrace.testing import janitor
 from tools.databases import DatabaseServerError, find_mariadb, find_postgresql
 
@@ -178,7 +179,7 @@ with janitor.entrusted("directory", kept.absolute()):
 
 def test_a_number_that_is_another_process_by_now_is_not_signalled() -> None:
     with subprocess.Popen([sys.executable, "-c", "import signal; signal.pause()"]) as stranger:
-        janitor._end([janitor.Entry("process", str(stranger.pid), "1")])
+        janitor._end([janitor.CleanupTask("process", str(stranger.pid), "1")])
 
         assert stranger.poll() is None
         stranger.kill()
@@ -192,8 +193,8 @@ def test_a_process_that_does_not_heed_its_signal_is_killed(
     with subprocess.Popen([sys.executable, "-c", code], stdout=subprocess.PIPE) as deaf:
         assert deaf.stdout is not None
         deaf.stdout.readline()
-        started = janitor._started(deaf.pid)
+        started = process_of(deaf.pid).start
 
-        janitor._end([janitor.Entry("process", str(deaf.pid), started, signal.SIGTERM)])
+        janitor._end([janitor.CleanupTask("process", str(deaf.pid), started, signal.SIGTERM)])
 
         assert deaf.wait() == -signal.SIGKILL

@@ -11,8 +11,9 @@ from enum import IntEnum
 from typing import NamedTuple, Protocol, TypeVar
 
 from headrace.broker import loggers
+from headrace.broker.error_codes import code_for
 from headrace.broker.errors import UnknownTopicError
-from headrace.broker.state import Broker
+from headrace.broker.state import BrokerState
 from headrace.broker.topic_names import check_topic_name
 from headrace.errors import HeadraceError, InvalidConfigError, RequestError
 from headrace.settings import catalogue, rules, security
@@ -61,28 +62,38 @@ class ConfigResource(Protocol):
 
 
 _Asked = TypeVar("_Asked", bound=ConfigResource)
+_Answer = TypeVar("_Answer")
 
 
 async def change_each(
-    resources: Sequence[_Asked], change: Callable[[_Asked], Awaitable[None]]
-) -> list[tuple[_Asked, HeadraceError | None]]:
-    """Change each resource on its own, none that is named twice; what became of each, in order."""
+    resources: Sequence[_Asked],
+    change: Callable[[_Asked], Awaitable[None]],
+    answer: Callable[..., _Answer],
+) -> tuple[_Answer, ...]:
+    """Change each resource on its own, none that is named twice; an `answer` for each, in order."""
     counts = Counter((each.resource_type, each.resource_name) for each in resources)
-    results: list[tuple[_Asked, HeadraceError | None]] = []
+    answers = []
     for each in resources:
+        failure: HeadraceError | None = None
         try:
             if counts[each.resource_type, each.resource_name] > 1:
                 raise RequestError("Each resource must appear at most once.")
             await change(each)
         except HeadraceError as error:
-            results.append((each, error))
-        else:
-            results.append((each, None))
-    return results
+            failure = error
+        answers.append(
+            answer(
+                error_code=code_for(failure),
+                error_message=None if failure is None else explain(failure),
+                resource_type=each.resource_type,
+                resource_name=each.resource_name,
+            )
+        )
+    return tuple(answers)
 
 
 async def replace_configs(
-    broker: Broker,
+    broker: BrokerState,
     resource_type: int,
     resource_name: str,
     configs: Iterable[tuple[str, str | None]],
@@ -103,7 +114,7 @@ async def replace_configs(
 
 
 async def edit_configs(
-    broker: Broker,
+    broker: BrokerState,
     resource_type: int,
     resource_name: str,
     edits: Iterable[Edit],
@@ -144,7 +155,7 @@ class _Resource(NamedTuple):
     refuse_list_edit: Callable[[str, Operation], InvalidConfigError]
 
 
-def _resource(broker: Broker, resource_type: int, name: str) -> _Resource:
+def _resource(broker: BrokerState, resource_type: int, name: str) -> _Resource:
     match resource_type:
         case ResourceType.TOPIC:
             return _topic(broker, name)
@@ -162,7 +173,7 @@ def _resource(broker: Broker, resource_type: int, name: str) -> _Resource:
             raise RequestError(f"Unknown resource type {resource_type}")
 
 
-def _topic(broker: Broker, name: str) -> _Resource:
+def _topic(broker: BrokerState, name: str) -> _Resource:
     if not name:
         raise RequestError("Default topic resources are not allowed.")
     check_topic_name(name)
@@ -179,7 +190,7 @@ def _topic(broker: Broker, name: str) -> _Resource:
     return _Resource(overrides, catalogue.TOPIC.get, effective, apply, _not_a_list)
 
 
-def _broker(broker: Broker, name: str) -> _Resource:
+def _broker(broker: BrokerState, name: str) -> _Resource:
     if name:
         _check_node_id(broker, name, "Unexpected broker id, expected {}, but received {}")
     dynamic = broker.settings.dynamic_configs
@@ -203,7 +214,7 @@ def _broker(broker: Broker, name: str) -> _Resource:
     return _Resource(overrides, find_broker_setting, effective, apply, refuse)
 
 
-def _group(broker: Broker, name: str) -> _Resource:
+def _group(broker: BrokerState, name: str) -> _Resource:
     dynamic = broker.settings.dynamic_configs
     return _stored_resource(
         broker,
@@ -215,7 +226,7 @@ def _group(broker: Broker, name: str) -> _Resource:
     )
 
 
-def _client_metrics(broker: Broker, name: str) -> _Resource:
+def _client_metrics(broker: BrokerState, name: str) -> _Resource:
     dynamic = broker.settings.dynamic_configs
     return _stored_resource(
         broker,
@@ -228,7 +239,7 @@ def _client_metrics(broker: Broker, name: str) -> _Resource:
 
 
 def _stored_resource(
-    broker: Broker,
+    broker: BrokerState,
     dynamic: DynamicConfigs,
     resources: dict[str, Overrides],
     name: str,
@@ -287,7 +298,7 @@ def _check_request(configs: Iterable[tuple[str, str | None]]) -> None:
             raise RequestError(f"Null value not supported for : {name}")
 
 
-def _check_node_id(broker: Broker, name: str, message: str) -> None:
+def _check_node_id(broker: BrokerState, name: str, message: str) -> None:
     try:
         node_id = int(name)
     except ValueError:

@@ -7,7 +7,7 @@ broker is ready before it has loaded message types nobody asked for.
 from importlib import import_module
 from typing import Any, NamedTuple
 
-from headrace.protocol.versions import API_VERSIONS
+from headrace.protocol.versions import API_VERSIONS, FETCH, METADATA, PRODUCE
 
 
 class Api(NamedTuple):
@@ -37,8 +37,6 @@ class Api(NamedTuple):
 
 JOIN_GROUP = 11
 SYNC_GROUP = 14
-PRODUCE = 0
-FETCH = 1
 
 # Versions are those Apache Kafka 4.3.1 advertises. Produce 0-2 are advertised,
 # as Kafka does, because old librdkafka otherwise turns compression off
@@ -46,17 +44,17 @@ FETCH = 1
 APIS: dict[int, Api] = {
     api.key: api
     for api in (
-        Api(0, "Produce", range(0, 14), "produce"),
-        Api(1, "Fetch", range(4, 19), "fetch"),
+        Api(PRODUCE, "Produce", range(0, 14), "produce"),
+        Api(FETCH, "Fetch", range(4, 19), "fetch"),
         Api(2, "ListOffsets", range(1, 12), "list_offsets"),
-        Api(3, "Metadata", range(0, 14), "metadata", seen_as=10),
+        Api(METADATA, "Metadata", range(0, 14), "metadata", seen_as=10),
         Api(8, "OffsetCommit", range(2, 11), "offset_commit", sees_produced=False),
         Api(9, "OffsetFetch", range(1, 11), "offset_fetch", sees_produced=False),
         Api(10, "FindCoordinator", range(0, 7), "find_coordinator", sees_produced=False),
-        Api(11, "JoinGroup", range(0, 10), "join_group", sees_produced=False),
+        Api(JOIN_GROUP, "JoinGroup", range(0, 10), "join_group", sees_produced=False),
         Api(12, "Heartbeat", range(0, 5), "heartbeat", sees_produced=False),
         Api(13, "LeaveGroup", range(0, 6), "leave_group", sees_produced=False),
-        Api(14, "SyncGroup", range(0, 6), "sync_group", sees_produced=False),
+        Api(SYNC_GROUP, "SyncGroup", range(0, 6), "sync_group", sees_produced=False),
         Api(15, "DescribeGroups", range(0, 7), "describe_groups", sees_produced=False),
         Api(16, "ListGroups", range(0, 6), "list_groups", sees_produced=False),
         Api(API_VERSIONS, "ApiVersions", range(0, 5), "api_versions"),

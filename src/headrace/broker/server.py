@@ -17,7 +17,7 @@ from headrace.broker.housekeeping import Housekeeping
 from headrace.broker.listeners import Listener, advertised_listener, client_listener
 from headrace.broker.pacing import skip_pacing
 from headrace.broker.service import Service
-from headrace.broker.state import Broker
+from headrace.broker.state import BrokerState
 from headrace.broker.topics import Topics
 from headrace.config import LogConfig
 from headrace.errors import ConfigError
@@ -124,7 +124,7 @@ class Server:
             node_id=node_id,
             expire_producers_ms=settings.int("producer.id.expiration.ms"),
         )
-        now_ms = Broker.now_ms()
+        now_ms = BrokerState.now_ms()
         self.open_report = self._logs.open(
             now_ms, config_for=self._config_for, on_progress=self._on_progress
         )
@@ -133,8 +133,8 @@ class Server:
         if self._catalog is None:
             self._catalog = Catalog(self.data_dir)
         settings.set_dynamic(self._catalog.broker_configs())
-        topics = Topics(self._catalog, self._logs, settings, Broker.now_ms)
-        broker = Broker(
+        topics = Topics(self._catalog, self._logs, settings, BrokerState.now_ms)
+        broker = BrokerState(
             node_id=node_id, cluster_id=self._logs.cluster_id, settings=settings, topics=topics
         )
         register_gauges(self.metrics, topics, self._logs)
@@ -186,7 +186,7 @@ class Server:
         if catalog is not None:
             catalog.close()
         if logs is not None:
-            logs.close(Broker.now_ms())
+            logs.close(BrokerState.now_ms())
 
 
 def _bind(listener: Listener, backlog: int) -> socket.socket:

@@ -12,7 +12,7 @@ from headrace.broker.answers import Channel, Piece, QueuedAnswer, SlowAnswer
 from headrace.broker.batch_checks import BatchChecks
 from headrace.broker.committer import Committer
 from headrace.broker.descriptors import SocketQuota
-from headrace.broker.dispatch import APIS, FETCH, PRODUCE, Api
+from headrace.broker.dispatch import APIS, Api
 from headrace.broker.durability import DiskSync
 from headrace.broker.fetch_reader import FetchReader
 from headrace.broker.fetch_sessions import FetchSessions
@@ -24,14 +24,13 @@ from headrace.broker.log_finder import LogFinder
 from headrace.broker.memory import MemoryBudget
 from headrace.broker.read_threads import ReadThreads
 from headrace.broker.receive_buffer import ReceiveBuffer
-from headrace.broker.state import Broker, RequestContext
+from headrace.broker.state import BrokerState, RequestContext
 from headrace.broker.waiting_fetches import WaitingFetches
 from headrace.metrics import Metrics
-from headrace.protocol.codec import decode_request, encode_response
+from headrace.protocol.codec import decode_request, encode_response, is_heavier
 from headrace.protocol.errors import WireError
 from headrace.protocol.headers import RequestHeader, response_header
-from headrace.protocol.versions import API_VERSIONS
-from headrace.protocol.weight import is_heavier
+from headrace.protocol.versions import API_VERSIONS, FETCH, PRODUCE
 
 if TYPE_CHECKING:
     from headrace.broker.groups.runtime import GroupRuntime
@@ -84,7 +83,7 @@ class Service:
     def __init__(
         self,
         loop: asyncio.AbstractEventLoop,
-        broker: Broker,
+        broker: BrokerState,
         metrics: Metrics,
         sockets: SocketQuota | None = None,
     ) -> None:

@@ -27,7 +27,7 @@ class RequestContext(NamedTuple):
         return f"/{self.client_host}"
 
 
-class Broker:
+class BrokerState:
     """The one node: its identity, its settings, its topics. Event-loop thread only."""
 
     def __init__(

@@ -6,7 +6,7 @@ broker is to be ready.
 
 import sys
 
-from headrace.cli.exit_codes import EXIT_INTERRUPTED
+from headrace.cli.endings import EXIT_INTERRUPTED
 
 
 def main() -> None:

@@ -1,13 +1,15 @@
 """The typer application: the table of all commands, their help and their completion."""
 
 from pathlib import Path
-from typing import Annotated
+from typing import Annotated, Any
 
 import typer
+from typer.core import TyperGroup
 
 from headrace import __version__
 from headrace.cli import cluster, configs
 from headrace.cli.consume.command import consume
+from headrace.cli.endings import ending
 from headrace.cli.groups import commands as groups
 from headrace.cli.kafka import commands as kafka
 from headrace.cli.log import commands as log
@@ -23,8 +25,18 @@ from headrace.cli.terminal import help_style
 from headrace.cli.top.command import top
 from headrace.cli.topics import commands as topics
 
+
+class _Commands(TyperGroup):
+    """All commands, each of which ends as `endings` has it."""
+
+    def invoke(self, ctx: Any) -> Any:
+        with ending():
+            return super().invoke(ctx)
+
+
 app = typer.Typer(
     name="headrace",
+    cls=_Commands,
     help="A Kafka-compatible message bus in one Python process.",
     epilog="Exit codes: 0 done, 1 failed or damage found, 2 wrong usage or configuration.",
     no_args_is_help=True,

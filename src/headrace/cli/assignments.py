@@ -1,55 +1,12 @@
-"""Configs as a command sets them: read from words, and refused where nobody knows the name."""
+"""NAME=VALUE words of the command line."""
 
-from collections.abc import Iterable, Mapping
+from collections.abc import Iterable
 
-from headrace.cli.terminal import UsageError
-from headrace.client.admin import Admin
-
-
-def alter_configs(
-    admin: Admin,
-    kind: str,
-    name: str,
-    wanted: Mapping[str, str | None],
-    *,
-    is_forced: bool,
-) -> None:
-    """Give configs new values; None returns one to its default. The others stay as they are.
-
-    A name that nobody knows is refused unless `is_forced`: a broker would store it without a word.
-    """
-    if not is_forced:
-        _refuse_unknown(admin, kind, name, wanted)
-    admin.alter_configs(kind, name, wanted)
-
-
-def _refuse_unknown(admin: Admin, kind: str, target: str, names: Iterable[str]) -> None:
-    from headrace.settings import catalogue, retired, sources
-
-    known = {"topic": catalogue.TOPIC, "broker": catalogue.BROKER, "group": catalogue.GROUP}[kind]
-    unknown = [name for name in names if name not in known]
-    if kind == "broker":
-        unknown = [
-            name
-            for name in unknown
-            if not catalogue.find_broker_setting(name) and not retired.is_for_plug_in(name)
-        ]
-    if not unknown:
-        return
-    # A newer broker knows more than we do, and shows what somebody forced on it before.
-    shown = {config.name for config in admin.configs(kind, target)}
-    for name in unknown:
-        if name not in shown:
-            nearest = sources.nearest(name, sorted(shown.union(known)))
-            guess = f"; did you mean {nearest}?" if nearest else ";"
-            raise UsageError(
-                f"{name}: no {kind} config has this name{guess} "
-                "--force sends it all the same, for what a plug-in of the broker may know"
-            )
+from headrace.cli.endings import UsageError
 
 
 def parse_assignments(words: Iterable[str]) -> dict[str, str]:
-    """Read NAME=VALUE words; raises UsageError for any other."""
+    """Configs to set, as mapping; raises UsageError for any other word."""
     configs = dict[str, str]()
     for word in words:
         name, separator, value = word.partition("=")
@@ -57,3 +14,24 @@ def parse_assignments(words: Iterable[str]) -> dict[str, str]:
             raise UsageError(f"{word}: write NAME=VALUE, such as retention.ms=86400000")
         configs[name] = value
     return configs
+
+
+def parse_pairs(
+    option: str, texts: Iterable[str], form: str = "NAME=VALUE", *, may_be_empty: bool = True
+) -> dict[str, str]:
+    """What an option was given, as mapping; `may_be_empty` is about the values."""
+    pairs = dict[str, str]()
+    for text in texts:
+        name, separator, value = text.partition("=")
+        name = name.strip()
+        if not separator or not name or not (value or may_be_empty):
+            raise UsageError(f"{option} {text}: write {form}")
+        try:
+            text.encode()
+        except UnicodeEncodeError:
+            # Python has such bytes as lone surrogates, which neither a terminal nor a file takes;
+            # the value may be a password.
+            shown = name.encode("utf-8", "backslashreplace").decode("utf-8")
+            raise UsageError(f"{option} {shown}: write its name and value in UTF-8") from None
+        pairs[name] = value
+    return pairs

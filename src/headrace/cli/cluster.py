@@ -1,10 +1,11 @@
 """`headrace cluster`: the brokers, what they are, what they can do, and how they are."""
 
-from typing import Any, NamedTuple
+from typing import NamedTuple
 
 from headrace.cli.connection import Connection, connects
 from headrace.cli.terminal import NONE, Json, print_facts, print_json, print_table
 from headrace.client.admin import Admin
+from headrace.client.descriptions import Metadata
 
 EPILOG = "Example: headrace cluster"
 
@@ -48,12 +49,12 @@ def cluster(is_json: Json = False, *, connection: Connection) -> None:
     described = admin.describe_cluster()
     ranges = admin.api_versions(metadata)
     health = _health(metadata)
-    controller = described.controller.id if described.controller else None
+    controller = described.controller_id
     software = _software(admin, metadata, ranges)
     abilities = {name: key in ranges for name, key in _ABILITIES.items()} if ranges else None
     nodes = [
         {"id": node.id, "host": node.host, "port": node.port, "rack": node.rack}
-        for node in sorted(described.nodes, key=lambda node: int(node.id))
+        for node in described.brokers
     ]
     if is_json:
         print_json(
@@ -95,28 +96,28 @@ def release_of(ranges: ApiRanges) -> str:
     return "before 2.3"
 
 
-def _software(admin: Admin, metadata: Any, ranges: ApiRanges | None) -> str:
+def _software(admin: Admin, metadata: Metadata, ranges: ApiRanges | None) -> str:
     """What it seems to be: there is no field in Kafka's protocol that says so."""
     level = f"API versions of Kafka {release_of(ranges)}" if ranges else "API versions unknown"
     broker_id = str(min(metadata.brokers, default=0))
     configs = admin.configs("broker", broker_id)
     if any(config.name.startswith("headrace.") for config in configs):
         return f"headrace ({level})"
-    if (metadata.cluster_id or "").startswith("redpanda."):
+    if metadata.cluster_id.startswith("redpanda."):
         return f"Redpanda ({level})"
     return f"Apache Kafka or alike ({level})"
 
 
-def _health(metadata: Any) -> Health:
+def _health(metadata: Metadata) -> Health:
     partitions = {
         f"{name}-{number}": partition
         for name, topic in sorted(metadata.topics.items())
-        for number, partition in sorted(topic.partitions.items())
+        for number, partition in topic.partitions.items()
     }
     return Health(
         len(partitions),
-        [name for name, each in partitions.items() if len(each.isrs) < len(each.replicas)],
-        [name for name, each in partitions.items() if each.leader < 0],
+        [name for name, each in partitions.items() if each.is_under_replicated],
+        [name for name, each in partitions.items() if each.leader is None],
     )
 
 

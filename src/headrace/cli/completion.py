@@ -28,7 +28,7 @@ def group_names(context: typer.Context, incomplete: str) -> list[str]:
     """Groups whose name starts with what was typed."""
     found = list[str]()
     with _silently():
-        found = [group.group_id for group in _connection(context).admin().list_groups().valid]
+        found = [group.name for group in _connection(context).admin().list_groups().groups]
     return sorted(name for name in found if name.startswith(incomplete))
 
 

@@ -7,18 +7,13 @@ from typing import Annotated
 
 import typer
 
-from headrace.cli.assignments import alter_configs, parse_assignments
+from headrace.cli.assignments import parse_assignments
 from headrace.cli.completion import topic_names
 from headrace.cli.connection import Connection, connects
-from headrace.cli.terminal import (
-    NONE,
-    Json,
-    UsageError,
-    help_style,
-    print_json,
-    print_table,
-)
-from headrace.client.admin import Admin, Config
+from headrace.cli.endings import UsageError
+from headrace.cli.terminal import NONE, Json, help_style, print_json, print_table
+from headrace.client.admin import Admin
+from headrace.client.descriptions import Config
 
 app = typer.Typer(
     help="Show, set and unset configs of topics, brokers and groups.",
@@ -148,7 +143,9 @@ def _alter(
         raise UsageError(f"name at least one config after the {kind}")
     admin = connection.admin()
     target = _target(admin, kind, named)
-    alter_configs(admin, kind, target, wanted, is_forced=is_forced)
+    if not is_forced:
+        _refuse_unknown(admin, kind, target, wanted)
+    admin.alter_configs(kind, target, wanted)
     if is_json:
         print_json({"kind": kind.value, "name": target, "configs": wanted})
         return
@@ -171,6 +168,32 @@ def _target(admin: Admin, kind: Kind, named: Iterable[str]) -> str:
         wrong = "say which broker" if name is None else f"no broker has the id {name}"
         raise UsageError(f"{wrong}; there are {', '.join(brokers)}")
     return name
+
+
+def _refuse_unknown(admin: Admin, kind: str, target: str, names: Iterable[str]) -> None:
+    """A broker would store a name that nobody knows without a word."""
+    from headrace.settings import catalogue, retired, sources
+
+    known = {"topic": catalogue.TOPIC, "broker": catalogue.BROKER, "group": catalogue.GROUP}[kind]
+    unknown = [name for name in names if name not in known]
+    if kind == "broker":
+        unknown = [
+            name
+            for name in unknown
+            if not catalogue.find_broker_setting(name) and not retired.is_for_plug_in(name)
+        ]
+    if not unknown:
+        return
+    # A newer broker knows more than we do, and shows what somebody forced on it before.
+    shown = {config.name for config in admin.configs(kind, target)}
+    for name in unknown:
+        if name not in shown:
+            nearest = sources.nearest(name, sorted(shown.union(known)))
+            guess = f"; did you mean {nearest}?" if nearest else ";"
+            raise UsageError(
+                f"{name}: no {kind} config has this name{guess} "
+                "--force sends it all the same, for what a plug-in of the broker may know"
+            )
 
 
 def _shown(config: Config) -> str:

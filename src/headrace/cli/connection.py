@@ -1,36 +1,28 @@
 """Which broker a command talks to, and how: the options all commands share, and the clients.
 
-`@connects` adds the options to a command, which takes them as one `connection`, and sees to it
-that every Kafka error ends as one sentence. confluent_kafka is imported when a command runs,
-not when it is defined: `--help` and completion stay quick.
+`@connects` adds the options to a command, which takes them as one `connection`. The client library
+is imported when a command runs, not when it is defined: `--help` and completion stay quick.
 """
 
 import functools
 import inspect
 from collections.abc import Callable, Iterable, Mapping
 from pathlib import Path
-from typing import TYPE_CHECKING, Annotated, Any, TypeVar
+from typing import Annotated, Any
 
 import typer
 
-from headrace.cli.exit_codes import EXIT_FAILED
-from headrace.cli.terminal import CommandError, UsageError, ending_well, tell
+from headrace.cli.endings import CommandError, UsageError
 from headrace.client.addresses import DEFAULT_BOOTSTRAP, parse_addresses
 from headrace.client.admin import DEFAULT_TIMEOUT_S, Admin
 from headrace.client.bus import Bus
-from headrace.client.errors import BusError, PropertyError
-from headrace.client.making import make_client
-from headrace.errors import HeadraceError
+from headrace.client.librdkafka import Partition, make_consumer, make_producer
 from headrace.properties import Assignment, read_properties
-
-if TYPE_CHECKING:
-    from confluent_kafka import Consumer, KafkaError, Producer
 
 VARIABLE = "HEADRACE_BOOTSTRAP"
 
 _PANEL = "Connection"
 _LOG_VERBOSE = "6"  # of syslog's levels: everything but debug
-_Client = TypeVar("_Client")
 
 
 class Connection:
@@ -40,103 +32,80 @@ class Connection:
         self,
         bootstrap: str | None = None,
         *,
+        option: str = "--bootstrap",
         client_config: Path | None = None,
         properties: Iterable[str] = (),
         timeout_s: float = DEFAULT_TIMEOUT_S,
         is_verbose: bool = False,
     ) -> None:
         self.timeout_s = timeout_s
+        self._option = option
         given = [*_read_file(client_config), *map(_parse_property, properties)]
-        try:
-            self._bus = Bus.of(given, bootstrap)
-        except PropertyError as error:
-            raise UsageError(str(error)) from error
-        self.bootstrap = self._bus.bootstrap
+        self.bus = Bus.of(given, bootstrap)
         ours = {"client.id": "headrace", **({"log_level": _LOG_VERBOSE} if is_verbose else {})}
-        self._admin = Admin(self._bus, timeout_s=timeout_s, config=ours)
+        self._admin = Admin(self.bus, timeout_s=timeout_s, config=ours)
         self._ours = {**ours, "error_cb": self._admin.on_error}
         self._is_reached = False
 
     @property
-    def addresses(self) -> list[tuple[str, int]]:
-        """Host and port of each bootstrap server."""
-        try:
-            return parse_addresses(self.bootstrap, "--bootstrap")
-        except PropertyError as error:
-            raise UsageError(str(error)) from error
+    def bootstrap(self) -> str:
+        """The addresses, as they were written."""
+        return self.bus.bootstrap
 
     def config(self, more: Mapping[str, object] | None = None) -> dict[str, object]:
-        """What any confluent_kafka client is made from; the user's properties win over `more`."""
-        return self._bus.client_config({**self._ours, **(more or {})})
+        """What any client of librdkafka is made from; the user's properties win over `more`."""
+        return self.bus.client_config({**self._ours, **(more or {})})
 
-    def bus(self) -> Bus:
-        """The same broker for a pipeline, of whose clients one is Java's."""
-        try:
-            self._bus.java_properties()
-        except PropertyError as error:
-            raise UsageError(str(error)) from error
-        return self._bus
+    def bus_for_java(self) -> Bus:
+        """The bus, of whose properties none is unknown to Java's clients, such as Spark's."""
+        self.bus.java_properties()
+        return self.bus
 
     def admin(self) -> Admin:
         """Asks and changes the bus; somebody listens where it connects to."""
         self.reach()
-        try:
-            self._admin.raw  # noqa: B018 - properties it does not take are told before anything else
-        except PropertyError as error:
-            raise UsageError(str(error)) from error
+        self._admin.raw  # noqa: B018 - properties it does not take are told before anything else
         return self._admin
 
-    def producer(self, more: Mapping[str, object] | None = None) -> "Producer":
-        """A producer with `more` configuration."""
-        from confluent_kafka import Producer
+    def producer(self, more: Mapping[str, object] | None = None) -> Any:
+        """librdkafka's producer with `more` configuration."""
+        self.reach()
+        return make_producer(self.bus, {**self._ours, **(more or {})})
 
-        return self._client(Producer, more)
-
-    def consumer(self, more: Mapping[str, object] | None = None) -> "Consumer":
-        """A consumer with `more` configuration; librdkafka wants a `group.id` in it."""
-        from confluent_kafka import Consumer
-
-        return self._client(Consumer, more)
+    def consumer(self, more: Mapping[str, object] | None = None) -> Any:
+        """librdkafka's consumer with `more` configuration; it wants a `group.id` in it."""
+        self.reach()
+        return make_consumer(self.bus, {**self._ours, **(more or {})})
 
     def reach(self) -> None:
-        """Raise CommandError unless somebody listens at one of the addresses."""
-        if self._is_reached:
-            return
-        self.addresses  # noqa: B018 - a word that is no address is told with its option
-        try:
+        """Raise UnreachableError unless somebody listens at one of the addresses."""
+        if not self._is_reached:
+            parse_addresses(self.bootstrap, self._option)  # what is none is told with its option
             self._admin.reach()
-        except BusError as error:
-            raise CommandError(
-                f"{error}; start one with 'headrace serve' or name another with --bootstrap"
-            ) from error
-        self._is_reached = True
+            self._is_reached = True
 
-    def sentence(self, error: "BusError | KafkaError") -> str:
-        """What an error of the bus means to whoever typed the command."""
-        told = error if isinstance(error, BusError) else self._admin.failure(error)
-        return f"{told} Give it longer with --timeout" if told.is_timeout else str(told)
+    def partitions(
+        self, topics: Iterable[str], numbers: Iterable[int] | None = None
+    ) -> list[Partition]:
+        """The partitions of the topics, all or those with these numbers; all of them are there."""
+        wanted = list(dict.fromkeys(topics))
+        known = self.admin().describe_topics(wanted)
+        found = list[Partition]()
+        for topic in wanted:
+            if topic not in known or not (there := known[topic].partitions):
+                raise unknown_topic(topic)
+            for number in there if numbers is None else dict.fromkeys(numbers):
+                if number not in there:
+                    raise CommandError(
+                        f"topic {topic} has no partition {number}, only 0 to {len(there) - 1}"
+                    )
+                found.append((topic, number))
+        return found
 
-    def _client(self, make: Callable[[Any], _Client], more: Mapping[str, object] | None) -> _Client:
-        self.reach()
-        try:
-            return make_client(self._bus, make, {**self._ours, **(more or {})})
-        except PropertyError as error:
-            raise UsageError(str(error)) from error
 
-
-def tell_each(
-    connection: Connection,
-    outcomes: Mapping[str, BusError | None],
-    on_done: Callable[[str], None],
-) -> None:
-    """Call `on_done` with each name that worked; tell of the others, then fail."""
-    for name, error in outcomes.items():
-        if error is None:
-            on_done(name)
-        else:
-            tell(f"{name}: {connection.sentence(error)}")
-    if any(outcomes.values()):
-        raise typer.Exit(EXIT_FAILED)
+def unknown_topic(topic: str) -> CommandError:
+    """The error for a topic that is not there, or is no longer."""
+    return CommandError(f"there is no topic {topic}; 'headrace topics list' names those there are")
 
 
 def _connection(
@@ -204,19 +173,8 @@ def connects(function: Callable[..., None]) -> Callable[..., None]:
 
     @functools.wraps(function)
     def command(**arguments: Any) -> None:
-        from confluent_kafka import KafkaException
-
-        shared = {name: arguments.pop(name) for name in _OPTIONS}
-        with ending_well():
-            connection = _connection(**shared)
-            try:
-                function(connection=connection, **arguments)
-            except PropertyError as error:
-                raise UsageError(str(error)) from error
-            except BusError as error:
-                raise CommandError(connection.sentence(error)) from error
-            except KafkaException as error:
-                raise CommandError(connection.sentence(error.args[0])) from error
+        connection = _connection(**{name: arguments.pop(name) for name in _OPTIONS})
+        function(connection=connection, **arguments)
 
     own = inspect.signature(function, eval_str=True).parameters
     mine = [each for name, each in own.items() if name != "connection"]
@@ -235,8 +193,6 @@ def _read_file(path: Path | None) -> list[Assignment]:
         return read_properties(path)
     except OSError as error:
         raise UsageError(f"--client-config {path}: {error.strerror}") from error
-    except HeadraceError as error:
-        raise UsageError(str(error)) from error
 
 
 def _parse_property(text: str) -> Assignment:

@@ -1,12 +1,9 @@
 """A broker that went away, told once; librdkafka goes on trying by itself."""
 
-from typing import TYPE_CHECKING, Any
+from typing import Any
 
 from headrace.cli.connection import Connection
-from headrace.cli.terminal import tell
-
-if TYPE_CHECKING:
-    from confluent_kafka import KafkaError
+from headrace.cli.endings import tell
 
 
 class Outage:
@@ -18,10 +15,10 @@ class Outage:
         self._keep: Any = connection.config()["error_cb"]
         self.is_on = False
 
-    def on_error(self, error: "KafkaError") -> None:
+    def on_error(self, error: Any) -> None:
         """For `error_cb`."""
         self._keep(error)
-        if error.code() == error._ALL_BROKERS_DOWN and not self.is_on:
+        if error.name() == "_ALL_BROKERS_DOWN" and not self.is_on:
             self.is_on = True
             tell(f"no broker answers at {self._bootstrap}; trying on")
 

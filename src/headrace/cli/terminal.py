@@ -1,4 +1,4 @@
-"""What a command says and how it ends: tables, JSON, one sentence on an error, the exit code.
+"""What a command says: tables, facts, JSON, a question before something is lost.
 
 Tables are for people and are drawn only on a terminal that can draw; elsewhere, and with NO_COLOR,
 they are aligned plain text that never wraps. `--json` is for programs: one object a line, in every
@@ -8,14 +8,12 @@ command.
 import json
 import os
 import sys
-from collections.abc import Iterable, Iterator, Mapping, Sequence
-from contextlib import contextmanager
+from collections.abc import Iterable, Mapping, Sequence
 from typing import Annotated, Literal, TextIO
 
 import typer
 
-from headrace.cli.exit_codes import EXIT_FAILED, EXIT_INTERRUPTED, EXIT_USAGE
-from headrace.errors import HeadraceError
+from headrace.cli.endings import CommandError, UsageError
 
 Json = Annotated[bool, typer.Option("--json", help="One JSON object a line.")]
 Yes = Annotated[bool, typer.Option("--yes", "-y", help="Do not ask.")]
@@ -23,21 +21,6 @@ Yes = Annotated[bool, typer.Option("--yes", "-y", help="Do not ask.")]
 # Those on which rich moves no cursor: what it would redraw, it never shows.
 _DUMB_TERMINALS = ("dumb", "unknown")
 NONE = "-"  # stands in a table where there is nothing to tell
-
-
-class CommandError(HeadraceError):
-    """Ends a command: `message` is the sentence for stderr, `code` the exit code."""
-
-    def __init__(self, message: str, code: int = EXIT_FAILED) -> None:
-        super().__init__(message)
-        self.code = code
-
-
-class UsageError(CommandError):
-    """The command line or the configuration cannot be right."""
-
-    def __init__(self, message: str) -> None:
-        super().__init__(message, EXIT_USAGE)
 
 
 def is_plain(stream: TextIO | None = None) -> bool:
@@ -51,28 +34,6 @@ def help_style() -> Literal["rich"] | None:
     return None if is_plain() else "rich"
 
 
-@contextmanager
-def ending_well() -> Iterator[None]:
-    """Turn each way a command can end early into its exit code, without a traceback."""
-    try:
-        yield
-        sys.stdout.flush()  # a closed pipe is to be noticed here, not by the interpreter's end
-    except CommandError as error:
-        tell(str(error))
-        raise typer.Exit(error.code) from error
-    except KeyboardInterrupt:
-        raise typer.Exit(EXIT_INTERRUPTED) from None
-    except BrokenPipeError:
-        # Whoever read has read enough. What is still buffered goes nowhere, silently.
-        os.dup2(os.open(os.devnull, os.O_WRONLY), sys.stdout.fileno())
-        raise typer.Exit(0) from None
-
-
-def tell(message: str) -> None:
-    """Say something on stderr that is not the command's answer."""
-    print(f"headrace: {message}", file=sys.stderr)
-
-
 def confirm(question: str, *, is_yes: bool) -> None:
     """Ask on a terminal; elsewhere only --yes will do. Raises CommandError unless agreed."""
     if is_yes:
@@ -82,6 +43,16 @@ def confirm(question: str, *, is_yes: bool) -> None:
     print(f"{question} [y/N] ", end="", file=sys.stderr, flush=True)
     if sys.stdin.readline().strip().lower() not in ("y", "yes"):
         raise CommandError("nothing was changed")
+
+
+def human_bytes(count: int) -> str:
+    """Bytes in the unit that leaves one to three digits: 980 B, 1.5 MiB."""
+    amount = float(count)
+    for unit in ("B", "KiB", "MiB", "GiB"):
+        if amount < 1024:
+            return f"{amount:.0f} {unit}" if unit == "B" else f"{amount:.1f} {unit}"
+        amount /= 1024
+    return f"{amount:.1f} TiB"
 
 
 def print_json(entry: Mapping[str, object]) -> None:

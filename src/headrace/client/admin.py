@@ -1,24 +1,43 @@
 """Questions to a bus and changes of it, by librdkafka's admin client.
 
-Every failure is a BusError with its sentence. Answers are plain values, but for metadata, the
-cluster and groups, which are still confluent_kafka's own. What may pass is asked again until
-`timeout_s` is over: a partition between two leaders, a coordinator that starts.
+Every failure is a BusError with its sentence, answers are plain values. What may pass is asked
+again until `timeout_s` is over: a partition between two leaders, a coordinator that starts.
 """
 
 import contextlib
+import functools
 import socket
 from collections.abc import Callable, Iterable, Iterator, Mapping
 from concurrent.futures import Future
-from dataclasses import dataclass
 from typing import TYPE_CHECKING, Any, TypeVar
 
 from headrace.client.bus import READ_UNCOMMITTED, Bus
 from headrace.client.complaints import Complaints
-from headrace.client.error_table import NamedError, is_leaderless, is_passing, is_silence
-from headrace.client.errors import BusError
-from headrace.client.librdkafka import Partition
+from headrace.client.descriptions import (
+    DEAD,
+    ClusterDescription,
+    Config,
+    GroupDescription,
+    GroupList,
+    Metadata,
+    TopicDescription,
+    cluster_of,
+    group_of,
+    groups_of,
+    metadata_of,
+    topic_of,
+)
+from headrace.client.error_table import (
+    Kind,
+    NamedError,
+    is_leaderless,
+    is_passing,
+    is_silence,
+    is_unknown,
+)
+from headrace.client.errors import BusError, UnreachableError
+from headrace.client.librdkafka import Partition, in_thread
 from headrace.client.making import make_client
-from headrace.model import known_topic_id
 from headrace.patience import Patience
 
 if TYPE_CHECKING:
@@ -36,30 +55,7 @@ _Answer = TypeVar("_Answer")
 # A caller gets back what it has asked with.
 _Partition = TypeVar("_Partition", bound=Partition)
 
-# What a question after a topic's id says of one that is not there, or not to be seen.
-_NOT_THERE = frozenset({"UNKNOWN_TOPIC_OR_PART", "UNKNOWN_TOPIC_ID", "TOPIC_AUTHORIZATION_FAILED"})
-
-# Kafka's names of the places a value comes from that somebody chose, by what has the config.
-_CHOSEN = {
-    "topic": {"DYNAMIC_TOPIC_CONFIG"},
-    "group": {"GROUP_CONFIG"},
-    "broker": {"DYNAMIC_BROKER_CONFIG", "DYNAMIC_DEFAULT_BROKER_CONFIG", "STATIC_BROKER_CONFIG"},
-}
-
-
-@dataclass(frozen=True, slots=True, order=True)
-class Config:
-    """One config as the broker reports it; a sensitive one has no value."""
-
-    name: str
-    value: str | None
-    source: str
-    is_read_only: bool
-    is_sensitive: bool
-
-    def is_set_on(self, kind: str) -> bool:
-        """Whether somebody gave it this value, here rather than further up."""
-        return self.source in _CHOSEN[kind]
+_HIDDEN = "TOPIC_AUTHORIZATION_FAILED"  # what a broker says of a topic that is not to be seen
 
 
 class Admin:
@@ -70,6 +66,11 @@ class Admin:
         assert admin.end_offsets([("orders", 0)])["orders", 0] >= 0
 
     Every failure is a BusError. There is one connection, opened by the first question.
+
+    Every question goes through `ask`, and its futures through `result`: a subclass that waits in
+    another way replaces these. librdkafka's admin client can end the process when a broker dies
+    under a question that goes to a group's coordinator (a group's offsets, its description);
+    those after topics, offsets, configs, the cluster and the list of groups do not go there.
     """
 
     def __init__(
@@ -82,52 +83,39 @@ class Admin:
         """`timeout_s` bounds each question; `config` is librdkafka's, the user's properties win."""
         self.bus = bus
         self.timeout_s = timeout_s
-        self._config = dict(config or {})
+        self.config = dict(config or {})
         self._complaints = Complaints(bus)
         self._raw: Any = None
 
     def with_timeout(self, timeout_s: float) -> "Admin":
         """The same, by a connection of its own and with other patience."""
-        return Admin(self.bus, timeout_s=timeout_s, config=self._config)
+        return Admin(self.bus, timeout_s=timeout_s, config=self.config)
 
     # Topics
 
-    def metadata(self) -> Any:
-        """Brokers and topics as confluent_kafka's ClusterMetadata."""
-        return self.ask(lambda: self.raw.list_topics(timeout=self.timeout_s))
+    def metadata(self) -> Metadata:
+        """The brokers that are alive, and all topics."""
+        ask = functools.partial(self.raw.list_topics, timeout=self.timeout_s)
+        return metadata_of(self.ask(lambda: self.result(in_thread(ask))))
 
-    def describe_cluster(self) -> Any:
-        """The cluster as confluent_kafka's DescribeClusterResult."""
-        return self.ask(
-            lambda: self.result(self.raw.describe_cluster(request_timeout=self.timeout_s))
+    def describe_cluster(self) -> ClusterDescription:
+        """The brokers with their racks, and who controls them."""
+        return cluster_of(
+            self.ask(lambda: self.result(self.raw.describe_cluster(request_timeout=self.timeout_s)))
         )
 
     def cluster_id(self) -> str:
         """The cluster's id; empty where it gives none."""
-        return str(self.metadata().cluster_id or "")
+        return self.metadata().cluster_id
 
     def topic_ids(self, topics: Iterable[str]) -> dict[str, str]:
-        """The id of each of these topics that is there; empty where the broker gives none."""
-        from confluent_kafka import KafkaException, TopicCollection
+        """The id of each of these topics that is there and to be seen; empty where none is told."""
+        found = self._described(topics, is_hidden_absent=True)
+        return {name: each.topic_id for name, each in found.items()}
 
-        names = list(dict.fromkeys(topics))
-        if not names:
-            return {}
-
-        def ask() -> dict[str, str]:
-            asked = TopicCollection(names)
-            found = dict[str, str]()
-            for name, future in self.raw.describe_topics(
-                asked, request_timeout=self.timeout_s
-            ).items():
-                try:
-                    found[name] = known_topic_id(str(self.result(future).topic_id))
-                except KafkaException as error:
-                    if error.args[0].name() not in _NOT_THERE:
-                        raise
-            return found
-
-        return self.ask(ask)
+    def describe_topics(self, topics: Iterable[str]) -> dict[str, TopicDescription]:
+        """Those of the topics that are there. BusError for one that is not to be seen."""
+        return self._described(topics, is_hidden_absent=False)
 
     def create_topic(
         self,
@@ -277,19 +265,21 @@ class Admin:
     ) -> dict[_Partition, int]:
         """The first offset whose message is not older; the end where all are older."""
         spec = _types().OffsetSpec.for_timestamp(max(time_ms, 0))
-        found = self._offsets(partitions, spec, isolation_level, is_partial=is_partial)
+        found = self._offsets(
+            partitions, spec, isolation_level, is_partial=is_partial, least=_BEYOND_END
+        )
         beyond = [partition for partition, offset in found.items() if offset < 0]
         return found | self.end_offsets(beyond, isolation_level, is_partial=is_partial)
 
     # What librdkafka has no call for
 
-    def api_versions(self, metadata: Any) -> dict[int, tuple[int, int]] | None:
+    def api_versions(self, metadata: Metadata) -> dict[int, tuple[int, int]] | None:
         """Oldest and newest version of each API, by its key; None when no broker says so."""
         from headrace.client.broker_questions import api_versions
 
         return next(self._of_brokers(metadata, api_versions), None)
 
-    def log_sizes(self, metadata: Any) -> dict[Partition, int]:
+    def log_sizes(self, metadata: Metadata) -> dict[Partition, int]:
         """Bytes of each partition on the disk, where its broker says so.
 
         Of its copies the largest counts, the others are behind.
@@ -304,17 +294,24 @@ class Admin:
 
     # Groups
 
-    def list_groups(self) -> Any:
-        """All groups as confluent_kafka's ListConsumerGroupsResult."""
-        return self.ask(
-            lambda: self.result(self.raw.list_consumer_groups(request_timeout=self.timeout_s))
+    def list_groups(self) -> GroupList:
+        """All groups, of those brokers that answer."""
+        return groups_of(
+            self.ask(
+                lambda: self.result(self.raw.list_consumer_groups(request_timeout=self.timeout_s))
+            ),
+            self.failure,
         )
 
-    def describe_group(self, group: str) -> Any:
-        """A group as confluent_kafka describes it."""
-        return self.ask(
-            lambda: self.result(
-                self.raw.describe_consumer_groups([group], request_timeout=self.timeout_s)[group]
+    def describe_group(self, group: str) -> GroupDescription:
+        """A group and its members."""
+        return group_of(
+            self.ask(
+                lambda: self.result(
+                    self.raw.describe_consumer_groups([group], request_timeout=self.timeout_s)[
+                        group
+                    ]
+                )
             )
         )
 
@@ -329,15 +326,46 @@ class Admin:
 
         self.describe_group(group)
         asked = [ConsumerGroupTopicPartitions(group)]
-        answer = self.ask(
-            lambda: self.result(
-                self.raw.list_consumer_group_offsets(asked, request_timeout=self.timeout_s)[group]
+        return _committed(
+            self.ask(
+                lambda: self.result(
+                    self.raw.list_consumer_group_offsets(asked, request_timeout=self.timeout_s)[
+                        group
+                    ]
+                )
             )
         )
+
+    def groups_with_offsets(
+        self, names: Iterable[str]
+    ) -> dict[str, tuple[GroupDescription, dict[Partition, int]]]:
+        """Groups and what they have committed; those that cannot be had at once are left out.
+
+        All are asked for together: librdkafka asks for the offsets of one group at a time. None
+        goes to a coordinator that gave no description, see `group_offsets`.
+        """
+        from confluent_kafka import ConsumerGroupTopicPartitions
+
+        wanted, timeout_s = sorted(names), self.timeout_s
+        if not wanted:
+            return {}
+        answers = self.raw.describe_consumer_groups(wanted, request_timeout=timeout_s)
+        described = {
+            name: group_of(found)
+            for name in wanted
+            if (found := self._result_or_none(answers[name])) is not None
+        }
+        offsets = {
+            name: self.raw.list_consumer_group_offsets(
+                [ConsumerGroupTopicPartitions(name)], request_timeout=timeout_s
+            )[name]
+            for name, group in described.items()
+            if group.state != DEAD
+        }
         return {
-            (each.topic, each.partition): each.offset
-            for each in answer.topic_partitions or ()
-            if each.offset >= 0
+            name: (described[name], _committed(found))
+            for name, future in offsets.items()
+            if (found := self._result_or_none(future)) is not None
         }
 
     def set_group_offsets(self, group: str, offsets: Mapping[Partition, int]) -> None:
@@ -368,12 +396,12 @@ class Admin:
         """The AdminClient, for what is not here; somebody listens where it connects to."""
         if self._raw is None:
             self.reach()
-            config = {**self._config, "error_cb": self.on_error}
+            config = {**self.config, "error_cb": self.on_error}
             self._raw = make_client(self.bus, _types().AdminClient, config)
         return self._raw
 
     def reach(self) -> None:
-        """Raise BusError unless somebody listens at one of the addresses."""
+        """Raise UnreachableError unless somebody listens at one of the addresses."""
         addresses = self.bus.addresses
         for address in addresses:
             try:
@@ -381,22 +409,29 @@ class Admin:
             except OSError:
                 continue
             return
-        raise BusError(None, f"no broker answers at {self.bus.bootstrap}", is_passing=True)
+        raise UnreachableError(self.bus.bootstrap)
 
     def ask(self, question: Callable[[], _Answer]) -> _Answer:
         """The answer to a question put to `raw`, asked again while that may help."""
-        from confluent_kafka import KafkaError, KafkaException
-
         patience = Patience(self.timeout_s)
         while True:
             try:
-                return question()
-            except KafkaException as error:
-                reason: KafkaError = error.args[0]
-            except TimeoutError:
-                reason = KafkaError(KafkaError._TIMED_OUT)
-            if is_silence(reason) or not is_passing(reason) or not patience.pause():
-                raise self.failure(reason)
+                return self.ask_once(question)
+            except BusError as error:
+                if error.kind is Kind.SILENT or not error.is_passing or not patience.pause():
+                    raise
+
+    def ask_once(self, question: Callable[[], _Answer]) -> _Answer:
+        """The answer to a question put to `raw`; BusError for what librdkafka says instead."""
+        from confluent_kafka import KafkaError, KafkaException
+
+        try:
+            return question()
+        except KafkaException as error:
+            reason: KafkaError = error.args[0]
+        except TimeoutError:
+            reason = KafkaError(KafkaError._TIMED_OUT)
+        raise self.failure(reason)
 
     def result(self, future: "Future[_Answer]") -> _Answer:
         """What one of `raw`'s futures comes to."""
@@ -413,6 +448,33 @@ class Admin:
         """For `error_cb`, also of other clients of the same bus: kept to explain a silence with."""
         self._complaints.on_error(error)
 
+    def _described(
+        self, topics: Iterable[str], *, is_hidden_absent: bool
+    ) -> dict[str, TopicDescription]:
+        from confluent_kafka import KafkaException, TopicCollection
+
+        names = list(dict.fromkeys(topics))
+        if not names:
+            return {}
+
+        def ask() -> dict[str, TopicDescription]:
+            futures = self.raw.describe_topics(
+                TopicCollection(names), request_timeout=self.timeout_s
+            )
+            found = dict[str, TopicDescription]()
+            for name, future in futures.items():
+                try:
+                    each: Any = self.result(future)
+                except KafkaException as error:
+                    is_hidden = error.args[0].name() == _HIDDEN
+                    if not (is_unknown(error.args[0]) or (is_hidden and is_hidden_absent)):
+                        raise
+                else:
+                    found[name] = topic_of(each)
+            return found
+
+        return self.ask(ask)
+
     def _offsets(
         self,
         partitions: Iterable[_Partition],
@@ -420,6 +482,7 @@ class Admin:
         isolation_level: str,
         *,
         is_partial: bool,
+        least: int = 0,
     ) -> dict[_Partition, int]:
         import confluent_kafka
         from confluent_kafka import KafkaException
@@ -439,7 +502,7 @@ class Admin:
             for each, place in wanted.items():
                 try:
                     offset = self.result(futures[place]).offset
-                    if offset < _BEYOND_END:  # librdkafka's now and then, instead of an error
+                    if offset < least:  # librdkafka's now and then, instead of an error
                         raise KafkaException(kafka.KafkaError(_OFFSET_NOT_AVAILABLE))
                     found[each] = offset
                 except KafkaException as error:
@@ -449,8 +512,16 @@ class Admin:
 
         return self.ask(ask)
 
+    def _result_or_none(self, future: "Future[_Answer]") -> _Answer | None:
+        from confluent_kafka import KafkaException
+
+        try:
+            return self.result(future)
+        except (KafkaException, TimeoutError):
+            return None
+
     def _of_brokers(
-        self, metadata: Any, question: "Callable[[WireConnection], _Answer]"
+        self, metadata: Metadata, question: "Callable[[WireConnection], _Answer]"
     ) -> Iterator[_Answer]:
         """What those brokers say that answer: it is good to know, and nothing depends on it."""
         from headrace.client.wire import WireConnection
@@ -476,6 +547,14 @@ class Admin:
             else:
                 outcome[name] = None
         return outcome
+
+
+def _committed(answer: Any) -> dict[Partition, int]:
+    return {
+        (each.topic, each.partition): each.offset
+        for each in answer.topic_partitions or ()
+        if each.offset >= 0
+    }
 
 
 def _types() -> Any:

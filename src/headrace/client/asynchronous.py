@@ -74,12 +74,11 @@ class AsyncAdmin(_Twin[Admin]):
         """As `Admin`."""
         super().__init__(Admin(bus or Bus(), timeout_s=timeout_s, config=config))
 
-    api_versions = _awaited(Admin.api_versions)
-    log_sizes = _awaited(Admin.log_sizes)
     metadata = _awaited(Admin.metadata)
     describe_cluster = _awaited(Admin.describe_cluster)
     cluster_id = _awaited(Admin.cluster_id)
     topic_ids = _awaited(Admin.topic_ids)
+    describe_topics = _awaited(Admin.describe_topics)
     create_topic = _awaited(Admin.create_topic)
     ensure_topic = _awaited(Admin.ensure_topic)
     grow_topic = _awaited(Admin.grow_topic)
@@ -90,9 +89,12 @@ class AsyncAdmin(_Twin[Admin]):
     oldest_offsets = _awaited(Admin.oldest_offsets)
     end_offsets = _awaited(Admin.end_offsets)
     offsets_at = _awaited(Admin.offsets_at)
+    api_versions = _awaited(Admin.api_versions)
+    log_sizes = _awaited(Admin.log_sizes)
     list_groups = _awaited(Admin.list_groups)
     describe_group = _awaited(Admin.describe_group)
     group_offsets = _awaited(Admin.group_offsets)
+    groups_with_offsets = _awaited(Admin.groups_with_offsets)
     set_group_offsets = _awaited(Admin.set_group_offsets)
     delete_groups = _awaited(Admin.delete_groups)
 

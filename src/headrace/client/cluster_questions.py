@@ -1,11 +1,11 @@
-"""What librdkafka has no call for: who controls, who leads, who lags, who shall lead.
+"""What librdkafka has no call for: who controls, leads and lags, and whether a cluster serves.
 
 Questions to one broker take a connection, those to a cluster its bus. Answers are plain values.
 """
 
 import contextlib
 import datetime
-from collections.abc import Iterable, Mapping
+from collections.abc import Callable, Collection, Iterable, Mapping
 from concurrent.futures import ThreadPoolExecutor
 from typing import TYPE_CHECKING, NamedTuple
 
@@ -43,6 +43,7 @@ _LATEST = i64(-1)
 _CONSUMER, _ANY_REPLICA = BrokerId(-1), BrokerId(-2)
 _PREFERRED = i8(0)
 _CHANGE_TIMEOUT = i32Timedelta.parse(datetime.timedelta(seconds=10))
+_ASK_TIMEOUT_S = 5.0
 # A paused broker takes the question and never answers; the others need milliseconds.
 _PATIENCE_S = 3.0
 
@@ -171,10 +172,10 @@ def reorder_replicas(
     connection.ask(election)
 
 
-def is_serving(address: Address, bus: Bus | None = None, timeout_s: float = 5) -> bool:
+def is_serving(address: Address, bus: Bus | None = None) -> bool:
     """Whether a broker listens here and lists at least one broker, itself."""
     try:
-        with WireConnection(address, bus, timeout_s) as connection:
+        with WireConnection(address, bus, _ASK_TIMEOUT_S) as connection:
             return bool(cluster_metadata(connection).brokers)
     except BusError:
         return False
@@ -237,3 +238,60 @@ def _lags(replica: Replica, by_node: Mapping[int, Mapping[Partition, int]]) -> d
         return {}
     # Followers were perhaps asked after the leader; they are never ahead of it.
     return {node: max(0, known[replica.leader] - end) for node, end in known.items()}
+
+
+def what_is_missing(
+    brokers: Mapping[int, Address],
+    *,
+    is_whole: bool = False,
+    on_alive: Callable[[int], None] = lambda _count: None,
+) -> str:
+    """Why these brokers do not serve as one cluster; empty when they do. All must know all of it.
+
+    After a restart Kafka lists leaders before they take requests, so each is asked for the end of
+    its partitions; the answer is the proof. With `is_whole` every ISR has to be full. `on_alive`
+    is told how many brokers one of them lists.
+    """
+    found = ClusterMetadata({}, [])
+    for node, address in brokers.items():
+        try:
+            with WireConnection(address, timeout_s=_ASK_TIMEOUT_S) as connection:
+                found = cluster_metadata(connection)
+        except BusError as error:
+            return f"node {node} does not answer ({error})"
+        on_alive(len(found.brokers))
+        if missing := lacking(found, brokers, is_whole=is_whole):
+            return missing
+    return _unserved(found)
+
+
+def lacking(found: ClusterMetadata, brokers: Collection[int], *, is_whole: bool = False) -> str:
+    """What one broker's view of the cluster lacks; empty when that is nothing."""
+    if missing := {*brokers} - {*found.brokers}:
+        return f"{_nodes(missing)} not registered"
+    for each in found.partitions:
+        if each.leader is None:
+            return f"{each.topic}-{each.partition} has no leader"
+        if is_whole and each.is_under_replicated:
+            gone = min({*each.replicas} - {*each.isr})
+            return f"node {gone} is not in the ISR of {each.topic}-{each.partition}"
+    return ""
+
+
+def _unserved(found: ClusterMetadata) -> str:
+    for node, address in found.brokers.items():
+        led = {(each.topic, each.partition) for each in found.partitions if each.leader == node}
+        try:
+            with WireConnection(address, timeout_s=_ASK_TIMEOUT_S) as connection:
+                silent = led - {*ends(connection, led)}
+        except BusError as error:
+            return f"node {node} does not answer ({error})"
+        if silent:
+            topic, partition = min(silent)
+            return f"node {node} does not yet serve {topic}-{partition}"
+    return ""
+
+
+def _nodes(numbers: Collection[int]) -> str:
+    names = ", ".join(map(str, sorted(numbers)))
+    return f"node {names} is" if len(numbers) == 1 else f"nodes {names} are"

@@ -14,10 +14,10 @@ _KEPT = 16  # the first explains; a broker that is away all night complains a th
 
 
 class Complaints:
-    """`on_error` is for `error_cb` of any client of one bus."""
+    """`on_error` is for `error_cb` of any client of one bus; `label` is the bus in sentences."""
 
-    def __init__(self, bus: Bus) -> None:
-        self._bus = bus
+    def __init__(self, bus: Bus, label: str | None = None) -> None:
+        self._label = label or bus.bootstrap
         self._told = deque[str](maxlen=_KEPT)
         self._refusal: str | None = None
         self.fatal: str | None = None
@@ -41,13 +41,13 @@ class Complaints:
         refusal, self._refusal = self._refusal, None
         if refusal is None:
             return None
-        return BusError(None, f"{self._bus.bootstrap}: {refusal}", is_passing=False)
+        return BusError(None, f"{self._label}: {refusal}", is_passing=False)
 
     def failure(self, reason: NamedError, timeout_s: float | None) -> BusError:
         """The error for what librdkafka said; who was refused at the log-on is told that."""
         if not is_silence(reason):
             return BusError(reason, is_passing=is_passing(reason))
-        where = self._bus.bootstrap
+        where = self._label
         if self._refusal is not None:
             return BusError(reason, f"{where}: {self._refusal}", is_passing=False)
         if self._told:

@@ -15,6 +15,8 @@ class NamedError(Protocol):
 
     def str(self) -> str: ...
 
+    def fatal(self) -> bool: ...
+
 
 class Kind(Enum):
     """What the same question would meet in a moment."""
@@ -56,6 +58,7 @@ _NAMES = {
         "NOT_COORDINATOR",
     ),
     Kind.UNKNOWN: (
+        "_NOENT",  # what librdkafka says of a leader where none of the partitions asked for has one
         "_UNKNOWN_PARTITION",
         "_UNKNOWN_TOPIC",
         "UNKNOWN_TOPIC_ID",
@@ -123,6 +126,11 @@ def is_offset_gone(error: NamedError) -> bool:
 def is_too_large(error: NamedError) -> bool:
     """Whether a message, or a batch, is larger than somebody takes."""
     return error.name() in _TOO_LARGE
+
+
+def is_fatal(error: NamedError | None) -> bool:
+    """Whether an idempotent producer has lost its thread, and rightly refuses to go on."""
+    return error is not None and (error.name() == "_FATAL" or error.fatal())
 
 
 def sentence_of(error: NamedError) -> str:

@@ -2,8 +2,10 @@
 
 HeadraceError
 ├── ConfigError
-│   └── PropertyError    a client property, or an address, that cannot work
+│   ├── PropertyError    a client property, or an address, that cannot work
+│   └── PositionError    what is no position in a partition
 └── BusError             the bus said no, or nothing
+    └── UnreachableError nobody listens where it is said to be
 """
 
 from headrace.client.error_table import Kind, NamedError, kind_of, sentence_of
@@ -17,6 +19,14 @@ class PropertyError(ConfigError):
     def __init__(self, given: Assignment, wanted: str) -> None:
         HeadraceError.__init__(self, f"{given.source}: {wanted}")
         self.name, self.value, self.wanted = given.name, given.value, wanted
+
+
+class PositionError(ConfigError):
+    """What was written is no position; `wanted` says what is one."""
+
+    def __init__(self, value: str, wanted: str) -> None:
+        HeadraceError.__init__(self, f"{value!r} is no position; {wanted}")
+        self.name, self.value, self.wanted = "position", value, wanted
 
 
 class BusError(HeadraceError):
@@ -54,3 +64,10 @@ class BusError(HeadraceError):
     @property
     def kind(self) -> Kind:
         return kind_of(self.reason) if self.reason else Kind.SILENT
+
+
+class UnreachableError(BusError):
+    """Nobody listens at any of the bus's addresses."""
+
+    def __init__(self, bootstrap: str) -> None:
+        super().__init__(None, f"no broker answers at {bootstrap}", is_passing=True)

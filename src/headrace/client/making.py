@@ -24,12 +24,21 @@ _Client = TypeVar("_Client")
 
 
 def make_client(
-    bus: Bus, make: Callable[[Any], _Client], more: Mapping[str, object] | None = None
+    bus: Bus,
+    make: Callable[[Any], _Client],
+    more: Mapping[str, object] | None = None,
+    fixed: Mapping[str, object] | None = None,
 ) -> _Client:
-    """Call confluent_kafka's `make` with the bus's configuration and `more`."""
+    """Call confluent_kafka's `make` with the bus's configuration and `more`.
+
+    The user's properties win over `more`, and `fixed` wins over them: what the caller relies on.
+    """
     from confluent_kafka import KafkaException
 
     config = bus.client_config(more)
+    for name, value in (fixed or {}).items():
+        config.pop(name, None)
+        config[name] = value  # the last: of a property with two names librdkafka takes that
     try:
         return make(config)
     except KafkaException as error:

@@ -9,7 +9,7 @@ from datetime import UTC, datetime, timedelta
 from enum import Enum
 from typing import NamedTuple
 
-from headrace.errors import ConfigError
+from headrace.client.errors import PositionError
 
 SYNTAX = (
     "oldest, latest, an offset (120), a time (2026-11-16T10:00, UTC unless it names a zone; "
@@ -82,9 +82,9 @@ def position_of(given: "str | int | datetime | timedelta | Position") -> Positio
 
 
 def parse_position(text: str, now_ms: int) -> Position:
-    """Read a position; raises ConfigError with all that can be written."""
+    """Read a position; raises PositionError with all that can be written."""
     if len(text) > _MAX_CHARACTERS:
-        raise ConfigError("position", f"{text[:_MAX_CHARACTERS]}…", f"write {SYNTAX}")
+        raise PositionError(f"{text[:_MAX_CHARACTERS]}…", f"write {SYNTAX}")
     if word := _WORDS.get(text.lower()):
         return Position(Kind(word))
     if text.isascii() and text.isdecimal():
@@ -98,7 +98,7 @@ def parse_position(text: str, now_ms: int) -> Position:
     try:
         moment = datetime.fromisoformat(text)
     except ValueError:
-        raise ConfigError("position", text, f"write {SYNTAX}") from None
+        raise PositionError(text, f"write {SYNTAX}") from None
     if moment.tzinfo is None:
         moment = moment.replace(tzinfo=UTC)  # as Kafka's own tools read it
     return _time(round(moment.timestamp() * 1000), text)
@@ -106,14 +106,13 @@ def parse_position(text: str, now_ms: int) -> Position:
 
 def _counted(kind: Kind, value: int, text: str) -> Position:
     if abs(value) > MAX_OFFSET:
-        raise ConfigError("position", text, f"no offset is beyond {MAX_OFFSET}")
+        raise PositionError(text, f"no offset is beyond {MAX_OFFSET}")
     return Position(kind, value)
 
 
 def _time(value_ms: int, text: str) -> Position:
     if not 0 <= value_ms <= MAX_TIME_MS:
-        raise ConfigError(
-            "position",
+        raise PositionError(
             text,
             f"times are in the years 1970 to 9999 (@0 to @{MAX_TIME_MS}); "
             "oldest and latest are the ends",

@@ -9,29 +9,31 @@ import asyncio
 import contextlib
 import shutil
 import tempfile
-import time
 from collections.abc import Callable, Iterator, Mapping, Sequence
 from concurrent.futures import ThreadPoolExecutor
 from pathlib import Path
 from types import TracebackType
 from typing import TYPE_CHECKING, NamedTuple
 
+from headrace.client.addresses import Address
 from headrace.client.bus import Bus
 from headrace.file_lock import FileLock, LockedError
 from headrace.java.installation import find_java
 from headrace.kafka import layout as layouts
-from headrace.kafka.cluster_node import PAUSED, POLL_S, STOPPED, Node
 from headrace.kafka.errors import ClusterError, NodeError
 from headrace.kafka.jars import KAFKA_VERSION, find_version, kafka_jars
 from headrace.kafka.jvm import SMALL_JVM
 from headrace.kafka.layout import BROKER, CONTROLLER, HOST, Layout
+from headrace.kafka.node import PAUSED, POLL_S, STOPPED, Node
 from headrace.kafka.node_process import LOCK_TIMEOUT_S
+from headrace.patience import Patience
 
 if TYPE_CHECKING:
     from headrace.client.cluster_questions import Replica
 
 _LOCK_FILE = ".cluster.lock"
 _FAILED_GRACE_S = 10.0
+_LONGEST_PAUSE_S = 0.2
 
 
 class Progress(NamedTuple):
@@ -151,6 +153,11 @@ class Cluster:
         return ",".join(node.bootstrap for node in self.brokers)
 
     @property
+    def broker_addresses(self) -> dict[int, Address]:
+        """Where each broker is, by its id."""
+        return {node.id: (HOST, node.port) for node in self.brokers if node.port is not None}
+
+    @property
     def bus(self) -> Bus:
         """All its brokers, for clients."""
         return Bus(self.bootstrap)
@@ -214,15 +221,16 @@ class Cluster:
 
     def await_ready(self, timeout_s: float = 120, on_progress: OnProgress | None = None) -> None:
         """Return when all brokers are there and every partition is served."""
-        # Imported here: kio's types take half a second, and a help text needs none of them.
-        from headrace.kafka.readiness import await_ready
+        # Imported here, as kio's types are with it: a help text needs none of them.
+        from headrace.client.cluster_questions import what_is_missing
 
-        tell = on_progress or (lambda _progress: None)
-        addresses = [(HOST, node.port) for node in self.brokers if node.port is not None]
-        ids = [node.id for node in self.brokers]
-        await_ready(
-            addresses, ids, timeout_s, lambda count: tell(Progress("wait", count, len(ids)))
-        )
+        tell, brokers = on_progress or (lambda _progress: None), self.broker_addresses
+        patience = Patience(timeout_s, longest_pause_s=_LONGEST_PAUSE_S)
+        while missing := what_is_missing(
+            brokers, on_alive=lambda count: tell(Progress("wait", count, len(brokers)))
+        ):
+            if not patience.pause():
+                raise ClusterError(f"the cluster was not ready within {timeout_s:.0f} s: {missing}")
 
     def down(self, grace_s: float = 60) -> None:
         """Stop all nodes cleanly: brokers first, while there are controllers to hear of it."""
@@ -400,15 +408,14 @@ def _lay_down(layout: Layout, directory: Path) -> None:
 
 def _await_started(nodes: Sequence[Node], timeout_s: float, tell: OnProgress) -> None:
     """Look at all of them in turn: one that dies may be why the others do not get on."""
-    deadline, waiting = time.monotonic() + timeout_s, [*nodes]
+    patience, waiting = Patience(timeout_s, first_pause_s=POLL_S, longest_pause_s=POLL_S), [*nodes]
     while True:
+        waiting = [node for node in waiting if not node.has_started()]
         tell(Progress("start", len(nodes) - len(waiting), len(nodes)))
         if not waiting:
             return
-        if time.monotonic() >= deadline:
+        if not patience.pause():
             raise waiting[0].lateness(timeout_s)
-        time.sleep(POLL_S)
-        waiting = [node for node in waiting if not node.has_started()]
 
 
 def _stop_all(nodes: Sequence[Node], grace_s: float) -> None:

@@ -11,8 +11,7 @@ import contextlib
 import json
 import signal
 import subprocess
-import time
-from collections.abc import Callable, Iterator, Mapping, Sequence
+from collections.abc import Iterator, Mapping, Sequence
 from pathlib import Path
 from typing import Any
 
@@ -22,6 +21,8 @@ from headrace.file_lock import FileLock, LockedError, is_locked
 from headrace.kafka import process
 from headrace.kafka.errors import NodeError
 from headrace.kafka.jvm import java_environment
+from headrace.patience import Patience
+from headrace.process_lookup import Process, process_of
 
 _LOCK_FILE = ".headrace.lock"
 # Who merely looks, or starts a node, holds a lock for a moment.
@@ -33,9 +34,8 @@ _PAUSE_S = 0.02
 _KILL_PATIENCE_S = 60.0
 _STOP_PATIENCE_S = 10.0  # until every thread of a paused one stands
 
-# Processes this one has started, by number and start time: only their parent can clear them
-# away and knows how they ended.
-_children: dict[tuple[int, float], subprocess.Popen[bytes]] = {}
+# Processes this one has started: only their parent can clear them away and knows how they ended.
+_children: dict[Process, subprocess.Popen[bytes]] = {}
 
 
 class NodeProcess:
@@ -49,7 +49,7 @@ class NodeProcess:
     @property
     def child(self) -> subprocess.Popen[bytes] | None:
         """The process as its parent knows it; None when another process started it."""
-        return _children.get(_key(self.facts()))
+        return _children.get(_named_in(self.facts()))
 
     def facts(self) -> dict[str, Any]:
         """What was written down when it was last started; empty if it never was."""
@@ -61,14 +61,13 @@ class NodeProcess:
 
     def find(self) -> psutil.Process | None:
         """The process that runs here now, if one does."""
-        pid, create_time = _key(self.facts())
-        child = _children.get((pid, create_time))
+        known = _named_in(self.facts())
+        child = _children.get(known)
         if child is not None and child.poll() is not None:
             return None
-        if pid and (found := _process(pid)) is not None:
-            with contextlib.suppress(psutil.Error):
-                if found.create_time() == create_time:
-                    return found
+        if known.is_alive:
+            with contextlib.suppress(psutil.NoSuchProcess):
+                return psutil.Process(known.pid)
         # Whoever started it may have been killed before it wrote that down.
         return self._search() if is_locked(self.directory / _LOCK_FILE) else None
 
@@ -104,8 +103,9 @@ class NodeProcess:
         finally:
             lock.close()
         # It cannot be gone, even if it has ended: it waits for its parent, which is us.
-        facts |= {"pid": child.pid, "create_time": psutil.Process(child.pid).create_time()}
-        _children[_key(facts)] = child
+        known = process_of(child.pid)
+        facts |= known._asdict()
+        _children[known] = child
         temporary = self._run_file.with_suffix(".new")
         temporary.write_text(json.dumps(facts), "utf-8")
         temporary.rename(self._run_file)
@@ -113,7 +113,10 @@ class NodeProcess:
     def pause(self) -> bool:
         """Let it stand still and return when it does; False when nothing runs here."""
         found = self._send(signal.SIGSTOP)
-        return found is not None and _is_true_within(_STOP_PATIENCE_S, lambda: is_paused(found))
+        if found is None:
+            return False
+        patience = Patience(_STOP_PATIENCE_S, first_pause_s=_PAUSE_S, longest_pause_s=_PAUSE_S)
+        return patience.until(lambda: is_paused(found)) is True
 
     def resume(self) -> bool:
         """Let it go on; False when nothing runs here."""
@@ -132,30 +135,21 @@ class NodeProcess:
         found = self.find()
         if found is None:
             return True
+        known = process_of(found.pid)  # now: a process that has ended has no start time
         with contextlib.suppress(psutil.NoSuchProcess), self._allowed():
             if grace_s > 0:
                 found.terminate()
                 found.resume()  # a paused one would not hear of it
-                if self._await_end(found, grace_s):
+                if _await_end(known, grace_s):
                     return True
             found.kill()
-            if not self._await_end(found, _KILL_PATIENCE_S):
+            if not _await_end(known, _KILL_PATIENCE_S):
                 raise NodeError(
                     f"process {found.pid} in {self.directory} is still there "
                     f"{_KILL_PATIENCE_S:.0f} s after SIGKILL"
                 )
             return False
         return True
-
-    def _await_end(self, found: psutil.Process, timeout_s: float) -> bool:
-        if (child := _children.get((found.pid, found.create_time()))) is not None:
-            try:
-                child.wait(timeout_s)
-            except subprocess.TimeoutExpired:
-                return False
-            return True
-        # Not psutil's wait: a process that its parent has not cleared away yet has ended, too.
-        return _is_true_within(timeout_s, lambda: not _lives(found))
 
     @contextlib.contextmanager
     def _allowed(self) -> Iterator[None]:
@@ -181,6 +175,16 @@ def _let_go() -> None:
             child.returncode = 0
 
 
+def _await_end(known: Process, timeout_s: float) -> bool:
+    if (child := _children.get(known)) is None:
+        return known.wait(timeout_s)
+    try:
+        child.wait(timeout_s)
+    except subprocess.TimeoutExpired:
+        return False
+    return True
+
+
 def is_paused(found: psutil.Process) -> bool:
     """Whether it was stopped by SIGSTOP."""
     try:
@@ -189,30 +193,5 @@ def is_paused(found: psutil.Process) -> bool:
         return False
 
 
-def _key(facts: Mapping[str, Any]) -> tuple[int, float]:
-    return facts.get("pid", 0), facts.get("create_time", 0.0)
-
-
-def _process(pid: int) -> psutil.Process | None:
-    try:
-        found = psutil.Process(pid)
-    except psutil.NoSuchProcess:
-        return None
-    return found if _lives(found) else None
-
-
-def _lives(found: psutil.Process) -> bool:
-    """Whether it runs; one that only waits to be cleared away by its parent does not."""
-    try:
-        return found.is_running() and found.status() != psutil.STATUS_ZOMBIE
-    except psutil.NoSuchProcess:
-        return False
-
-
-def _is_true_within(timeout_s: float, claim: Callable[[], bool]) -> bool:
-    deadline = time.monotonic() + timeout_s
-    while not claim():
-        if time.monotonic() >= deadline:
-            return False
-        time.sleep(_PAUSE_S)
-    return True
+def _named_in(facts: Mapping[str, Any]) -> Process:
+    return Process(facts.get("pid", 0), facts.get("start", ""))

@@ -15,7 +15,7 @@ from headrace.log.batch_filter import BatchFilter, empty_shell
 from headrace.log.cleaned_segment import CleanedSegment
 from headrace.log.errors import StorageWriteError
 from headrace.log.files import sync_directory
-from headrace.log.key_map import KeyMap, LiveOffsets, Source, scan_source
+from headrace.log.key_map import ClosedSegment, KeyMap, LiveOffsets, scan_source
 from headrace.log.names import TXN_INDEX_SUFFIX, segment_file
 from headrace.log.offset_index import ENTRY_SIZE as INDEX_ENTRY_SIZE
 from headrace.log.partition_log import PartitionLog
@@ -103,7 +103,7 @@ class Cleaning:
         self._now_ms = now_ms
         self._segments = segments
         self._groups = [
-            [Source(s.file.get(), s.base_offset, s.end_offset, s.size) for s in group]
+            [ClosedSegment(s.file.get(), s.base_offset, s.end_offset, s.size) for s in group]
             for group in _group(segments, log)
         ]
         start = min(max(log.cleaner_offset, segments[0].base_offset), segments[-1].end_offset)
@@ -196,7 +196,7 @@ class Cleaning:
             cleaned.remove()
         self._cleaned = []
 
-    def _copy_group(self, group: list[Source]) -> None:
+    def _copy_group(self, group: list[ClosedSegment]) -> None:
         cleaned = CleanedSegment(
             self._directory, group[0].base_offset, self._config.index_interval_bytes
         )
@@ -251,7 +251,7 @@ def _let_others_run() -> None:
     time.sleep(0)
 
 
-def _aborted_transactions(directory: Path, source: Source) -> bytes:
+def _aborted_transactions(directory: Path, source: ClosedSegment) -> bytes:
     try:
         return segment_file(directory, source.base_offset, TXN_INDEX_SUFFIX).read_bytes()
     except FileNotFoundError:

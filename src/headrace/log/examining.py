@@ -24,7 +24,7 @@ class SegmentChangedError(Exception):
     """The segment is no longer what the job has looked at: look again."""
 
 
-class Watch:
+class SegmentWatch:
     """Tells whether a segment is still the one it was: not dropped, cut or examined anew.
 
     Growing does not count. Whoever walks a segment or cuts it gives it a new list of damages.
@@ -48,7 +48,7 @@ class Watch:
             raise SegmentChangedError
 
 
-def examine(segment: Segment, watch: Watch) -> Steps[None]:
+def examine(segment: Segment, watch: SegmentWatch) -> Steps[None]:
     """Walk the whole segment: its damage is known then, and its indexes are new."""
     shadow = _shadow_of(segment)
     packed = yield from job(partial(_walk, shadow))

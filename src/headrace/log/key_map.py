@@ -28,7 +28,7 @@ from headrace.records.spans import read_keys
 _KEY_OVERHEAD_BYTES = 160
 
 
-class Source(NamedTuple):
+class ClosedSegment(NamedTuple):
     """A closed segment to be read: nobody changes its bytes, and its file stays open."""
 
     file: OpenFile
@@ -67,7 +67,9 @@ class KeyMap:
             table.clear()
             take_turns()
 
-    def fill(self, sources: list[Source], max_bytes: int, on_batch: Callable[[], None]) -> None:
+    def fill(
+        self, sources: list[ClosedSegment], max_bytes: int, on_batch: Callable[[], None]
+    ) -> None:
         """Take in the batches from `start` on; stop behind the one that fills `max_bytes`."""
         tables = self._tables
 
@@ -137,7 +139,7 @@ class _FullError(Exception):
     """The map holds as much as it may."""
 
 
-def scan_source(source: Source, visit: Visit) -> None:
+def scan_source(source: ClosedSegment, visit: Visit) -> None:
     """Show every batch of a segment to `visit`; CorruptBatchError when one is damaged."""
     scan = scan_file(
         source.file.fd,

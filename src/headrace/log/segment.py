@@ -396,7 +396,7 @@ class Segment:
         """It is no longer a log's: what a thread finds out about it is not taken in any more."""
         self.indexes.release(self.index)
         self.file.close()
-        self.damages = list(self.damages)  # see `examining.Watch`
+        self.damages = list(self.damages)  # see `examining.SegmentWatch`
 
     def rename_deleted(self) -> list[Path]:
         """Take the files out of the log's sight; the new names, to be removed later."""

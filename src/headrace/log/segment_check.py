@@ -133,7 +133,7 @@ def _check(segment: Segment, position: int, limit: int, access: Access) -> int:
             raise NotReadyError(Need(CHECK, segment, end))
         behind = segment.examined.start_behind(end)
         stop = min(limit, segment.trusted_from, segment.size if behind is None else behind)
-        stretch = Stretch.of(segment)
+        stretch = SegmentSnapshot.of(segment)
         checked = stretch.scan(end, stop)
         if checked == end:
             if end > position:
@@ -156,7 +156,7 @@ def _cut_known(segment: Segment, position: int, limit: int, access: Access) -> i
     return segment.boundary_near(position, limit, access)
 
 
-class Stretch(NamedTuple):
+class SegmentSnapshot(NamedTuple):
     """What checking bytes of a segment needs to know of it: a thread may have it."""
 
     file: OpenFile
@@ -166,7 +166,7 @@ class Stretch(NamedTuple):
     trusted_from: int
 
     @classmethod
-    def of(cls, segment: Segment) -> "Stretch":
+    def of(cls, segment: Segment) -> "SegmentSnapshot":
         """As the segment is now."""
         return cls(
             segment.file.get(),

@@ -8,13 +8,13 @@ from bisect import bisect_right
 from functools import partial
 
 from headrace.log.errors import CorruptBatchError
-from headrace.log.examining import SegmentChangedError, Watch, examine
+from headrace.log.examining import SegmentChangedError, SegmentWatch, examine
 from headrace.log.offset_index import OffsetIndex
 from headrace.log.partition_log import PartitionLog
 from headrace.log.segment import Segment
 from headrace.log.segments import Segments
 from headrace.log.steps import Steps, job
-from headrace.log.time_walk import Goal, Ground, Walk
+from headrace.log.time_walk import Goal, Walk, WalkedSegment
 
 Found = tuple[int, int]  # timestamp, offset
 
@@ -58,7 +58,7 @@ def sure_max_timestamp(segments: Segments | None, segment: Segment) -> Steps[int
         if walk.newest == expected:
             segment.is_max_sure = True
         elif not segment.is_max_sure:
-            yield from examine(segment, Watch(segments, segment))
+            yield from examine(segment, SegmentWatch(segments, segment))
     return segment.max_timestamp
 
 
@@ -106,7 +106,7 @@ def _look_up_time(segments: Segments, segment: Segment, timestamp_ms: int) -> St
     index = segment.time_index
     relative = index.lookup_pending(timestamp_ms)
     if relative is None:
-        watch = Watch(segments, segment)
+        watch = SegmentWatch(segments, segment)
         relative, fault = yield from job(partial(index.in_file().search, timestamp_ms))
         watch.check()
         if fault is not None:
@@ -127,13 +127,13 @@ def _walk(
 ) -> Steps[Walk]:
     """Walk from the batch that holds `offset`, or one before it, as far as the goal takes."""
     yield from _load_index(segments, segment)
-    watch = Watch(segments, segment)
+    watch = SegmentWatch(segments, segment)
     index = segment.index
     found = bisect_right(index.offsets, offset - index.base_offset)
     position = index.positions[found - 1] if found else 0
     is_trusted = segment.trusted_from == 0
     walk = Walk(
-        Ground(
+        WalkedSegment(
             segment.file.get(),
             segment.base_offset,
             segment.end_offset,
@@ -166,7 +166,7 @@ def _load_index(segments: Segments | None, segment: Segment) -> Steps[None]:
     index = segment.index
     if index.is_loaded:
         return
-    watch = Watch(segments, segment)
+    watch = SegmentWatch(segments, segment)
     loaded = OffsetIndex(index.path, index.base_offset)
     fault = yield from job(partial(loaded.load, segment.size))
     watch.check()

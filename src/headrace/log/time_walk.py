@@ -22,7 +22,7 @@ _PIECE_BYTES = 256 * 1024
 _NEVER = 2**63 - 1
 
 
-class Ground(NamedTuple):
+class WalkedSegment(NamedTuple):
     """What a thread may see of a segment."""
 
     file: OpenFile
@@ -45,13 +45,22 @@ class Walk:
     """One walk. Whoever made it looks at it again only when `go` has returned."""
 
     __slots__ = (
-        "_entry_offset", "_goal", "_ground", "_next_offset", "_position", "_start_offset",
-        "_threshold", "checked", "fault", "found", "newest",
+        "_entry_offset",
+        "_goal",
+        "_next_offset",
+        "_position",
+        "_segment",
+        "_start_offset",
+        "_threshold",
+        "checked",
+        "fault",
+        "found",
+        "newest",
     )  # fmt: skip
 
     def __init__(
         self,
-        ground: Ground,
+        segment: WalkedSegment,
         goal: Goal,
         position: int,
         *,
@@ -60,12 +69,12 @@ class Walk:
         entry_offset: int | None = None,
     ) -> None:
         """Begin at `position`, where by the index a batch lies that ends with `entry_offset`."""
-        self._ground = ground
+        self._segment = segment
         self._goal = goal
         self._position = position
         self._entry_offset = entry_offset
         self._start_offset = start_offset
-        self._next_offset = ground.base_offset
+        self._next_offset = segment.base_offset
         # Of no interest are batches whose largest timestamp is below this.
         self._threshold = _NEVER if goal is Goal.NEWEST_HEADER else timestamp
         self.found: tuple[int, int] | None = None
@@ -77,7 +86,7 @@ class Walk:
     def is_done(self) -> bool:
         """The end is reached, or what was looked for, or a fault."""
         return (
-            self._position >= self._ground.size
+            self._position >= self._segment.size
             or self.fault is not None
             or (self.found is not None and self._goal is Goal.FIRST)
         )
@@ -94,8 +103,8 @@ class Walk:
             start, limit = self._position, self._limit()
             if start >= limit:
                 continue
-            if start < self._ground.trusted_from:
-                end = self._check(start, min(limit, self._ground.trusted_from))
+            if start < self._segment.trusted_from:
+                end = self._check(start, min(limit, self._segment.trusted_from))
                 if end is None:
                     return
                 self.checked.append((start, end))
@@ -104,24 +113,24 @@ class Walk:
             self._search(start, end, limit)
 
     def _skip_hole(self) -> None:
-        for start, end in self._ground.holes:
+        for start, end in self._segment.holes:
             if start <= self._position < end:
                 self._position = end
 
     def _limit(self) -> int:
         """The end of the segment, or the next damage."""
-        starts = [start for start, _ in self._ground.holes if start > self._position]
-        return min(starts, default=self._ground.size)
+        starts = [start for start, _ in self._segment.holes if start > self._position]
+        return min(starts, default=self._segment.size)
 
     def _believe_entry(self, entry_offset: int) -> None:
         """An index entry from a file is believed when the batch it leads to ends as it says."""
-        header = peek_header(pread_fully(self._ground.file.fd, HEADER_SIZE, self._position))
+        header = peek_header(pread_fully(self._segment.file.fd, HEADER_SIZE, self._position))
         if header is None or header.last_offset != entry_offset:
             self._fail(self._position, f"the index says that offset {entry_offset} is here")
 
     def _check(self, start: int, limit: int) -> int | None:
         """The end of the good batches from `start` on, at least one; None with `fault` set."""
-        fd = self._ground.file.fd
+        fd = self._segment.file.fd
         end = self._scan(start, min(limit, start + _STEP_BYTES))
         if end == start:  # it is larger than a step, or damaged
             header = peek_header(pread_fully(fd, HEADER_SIZE, start))
@@ -141,11 +150,11 @@ class Walk:
 
     def _scan(self, start: int, end: int) -> int:
         scan = scan_file(
-            self._ground.file.fd,
+            self._segment.file.fd,
             start,
             end,
             self._next_offset,
-            offset_limit=self._ground.end_offset,
+            offset_limit=self._segment.end_offset,
             stops_at_damage=True,
         )
         self._next_offset = scan.next_offset
@@ -153,7 +162,7 @@ class Walk:
 
     def _search(self, start: int, end: int, limit: int) -> None:
         """Look at the batches that begin in [start, end); all of them end by `limit`."""
-        data = pread_fully(self._ground.file.fd, end - start, start)
+        data = pread_fully(self._segment.file.fd, end - start, start)
         at = 0
         while at + HEADER_SIZE <= len(data):
             at, is_found, newest = find_header(data, at, self._threshold, self._start_offset)
@@ -167,7 +176,7 @@ class Walk:
                     break
                 batch = memoryview(data)[at : at + size]
                 if len(batch) < size:
-                    batch = memoryview(pread_fully(self._ground.file.fd, size, start + at))
+                    batch = memoryview(pread_fully(self._segment.file.fd, size, start + at))
                 self._look_into(batch)
                 if self.is_done:
                     return

@@ -18,11 +18,11 @@ from contextlib import suppress
 from typing import Any, Protocol
 
 from headrace.log.access import CHECK, INDEX, Need, Warm
-from headrace.log.examining import SegmentChangedError, Watch, examine
+from headrace.log.examining import SegmentChangedError, SegmentWatch, examine
 from headrace.log.files import OpenFile
 from headrace.log.offset_index import OffsetIndex
 from headrace.log.segment import Segment
-from headrace.log.segment_check import FaultFoundError, Stretch
+from headrace.log.segment_check import FaultFoundError, SegmentSnapshot
 
 # What one request has checked before it is answered with it: a millisecond or two of a thread. A
 # fetch may return less than it was allowed to.
@@ -112,7 +112,7 @@ class _Checking:
     def __init__(self, segment: Segment, position: int) -> None:
         self._segment = segment
         self._position = position
-        self._stretch = Stretch.of(segment)
+        self._stretch = SegmentSnapshot.of(segment)
         behind = segment.examined.start_behind(position)
         self._stop = min(
             position + CHECK_BYTES, segment.trusted_from, segment.size if behind is None else behind
@@ -145,7 +145,7 @@ class _Examining:
     __slots__ = ("_job", "_steps")
 
     def __init__(self, segment: Segment) -> None:
-        self._steps = examine(segment, Watch(None, segment))
+        self._steps = examine(segment, SegmentWatch(None, segment))
         self._job = next(self._steps)
 
     def run(self) -> object:

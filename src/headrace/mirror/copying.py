@@ -8,24 +8,26 @@ compares what has arrived.
 import time
 from collections.abc import Callable, Collection, Mapping
 from functools import partial
-from typing import TYPE_CHECKING, Any
+from typing import Any
 from zlib import crc32
 
-from headrace.client.error_table import is_passing, is_unknown
-from headrace.mirror.batch_size import BatchSize
+from headrace.client.error_table import (
+    is_end_of_partition,
+    is_offset_gone,
+    is_passing,
+    is_unknown,
+)
+from headrace.client.errors import BusError
+from headrace.client.librdkafka import bus_errors, places
 from headrace.mirror.content import HEAD, NULL, content, writable_ms
-from headrace.mirror.end import End
+from headrace.mirror.endpoint import Endpoint
 from headrace.mirror.errors import MirrorError
-from headrace.mirror.identity import from_the_start
-from headrace.mirror.partition_copy import Mark, PartitionCopy
-from headrace.mirror.questions import first_offsets
-from headrace.mirror.reading import POLL_S
+from headrace.mirror.identity import beyond_repair, from_the_start
+from headrace.mirror.partition_copy import CopyMark, PartitionCopy
+from headrace.mirror.reading import POLL_S, BatchSize
 from headrace.mirror.watch import Confirm
 from headrace.mirror.writer import STALL_S, ConnectionLostError, SessionFailedError, Writer, refusal
 from headrace.model import TopicPartition
-
-if TYPE_CHECKING:
-    from confluent_kafka import KafkaError, Message
 
 _PURGED = frozenset({"_PURGE_QUEUE", "_PURGE_INFLIGHT"})
 _SHORT_S = 10.0
@@ -38,8 +40,8 @@ class Copier:
 
     def __init__(
         self,
-        source: End,
-        target: End,
+        source: Endpoint,
+        target: Endpoint,
         writer: Writer,
         *,
         is_following: bool,
@@ -71,16 +73,15 @@ class Copier:
 
     def add(self, copies: Mapping[TopicPartition, PartitionCopy]) -> None:
         """Begin with more partitions."""
-        from confluent_kafka import TopicPartition as Place
-
         self.copies |= copies
-        wanted = [
-            Place(*place, copy.position)
+        wanted = {
+            place: copy.position
             for place, copy in copies.items()
             if self._is_following or copy.overlap is not None or not copy.is_caught_up
-        ]
+        }
         if wanted:
-            self._consumer.incremental_assign(wanted)
+            with self._source.errors():
+                self._consumer.incremental_assign(places(wanted))
 
     def step(self) -> int:
         """Copy what is there, a few batches at most; returns how many messages it had."""
@@ -93,8 +94,8 @@ class Copier:
             gone = self._confirm({name for each in messages if (name := each.topic()) is not None})
             messages = [each for each in messages if each.topic() not in gone]
         self._step_bytes = 0
-        runs: dict[TopicPartition, list[Message]] = {}
-        topic, number, run = None, -1, list["Message"]()
+        runs: dict[TopicPartition, list[Any]] = {}
+        topic, number, run = None, -1, list[Any]()
         for message in messages:
             if (error := message.error()) is not None:
                 # What came before it in this batch comes first.
@@ -119,10 +120,11 @@ class Copier:
         for place, deadline in self._short.items():
             copy = self.copies[place]
             if copy.overlap is not None and time.monotonic() > deadline:
-                raise MirrorError(
-                    f"{place}: the target has {copy.overlap.end} records, the source only "
+                raise beyond_repair(
+                    place,
+                    f"the target has {copy.overlap.end} records, the source only "
                     f"{copy.sent.target} up to its end; somebody else wrote to the target, or the "
-                    f"source lost messages. To copy it again, {from_the_start(place.topic)}"
+                    "source lost messages",
                 )
 
     def flush(self) -> None:
@@ -154,14 +156,15 @@ class Copier:
 
     def _read(self) -> list[Any]:
         wanted = self._batch.count
-        messages = self._consumer.consume(wanted, POLL_S)
-        for number in range(1, _BATCHES_A_LOOK):
-            if len(messages) < number * wanted:
-                break
-            messages += self._consumer.consume(wanted, 0)
-        return list(messages)
+        with self._source.errors():
+            messages: list[Any] = self._consumer.consume(wanted, POLL_S)
+            for number in range(1, _BATCHES_A_LOOK):
+                if len(messages) < number * wanted:
+                    break
+                messages += self._consumer.consume(wanted, 0)
+        return messages
 
-    def _send_all(self, runs: Mapping[TopicPartition, list["Message"]]) -> None:
+    def _send_all(self, runs: Mapping[TopicPartition, list[Any]]) -> None:
         for place, messages in runs.items():
             copy = self.copies[place]
             is_past_end = False
@@ -183,7 +186,14 @@ class Copier:
                 self._finish(copy)
 
     def _send(self, copy: PartitionCopy, messages: list[Any]) -> None:
-        produce, make_room = self._writer.raw.produce, self._writer.make_room
+        try:
+            with bus_errors():
+                self._produce(copy, messages)
+        except BusError as error:
+            raise self._failed(copy, error.reason) from error
+
+    def _produce(self, copy: PartitionCopy, messages: list[Any]) -> None:
+        produce = self._writer.raw.produce
         topic, number = copy.place
         parts = list[bytes]()
         last = messages[-1]
@@ -206,7 +216,7 @@ class Copier:
             on_delivery = None
             if message is last:
                 whole = b"".join(parts)
-                mark = Mark(
+                mark = CopyMark(
                     message.offset() + 1,
                     copy.sent.target + len(messages),
                     crc32(whole, copy.sent.crc),
@@ -233,34 +243,21 @@ class Copier:
                             headers=headers,
                         )
                 except BufferError:
-                    make_room()
+                    self._writer.wait()
                     self.check_stalls()
-                except Exception as error:
-                    raise self._refused(copy, error) from error
                 else:
                     break
 
-    def _refused(self, copy: PartitionCopy, error: Exception) -> Exception:
-        from confluent_kafka import KafkaException
+    def _failed(self, copy: PartitionCopy, error: Any) -> MirrorError | SessionFailedError:
+        if error.fatal() or error.code() in (error._FATAL, error._GAPLESS_GUARANTEE):
+            return SessionFailedError(error.str())
+        return refusal(self._target, copy.place, error)
 
-        if not isinstance(error, KafkaException):
-            return error
-        cause = error.args[0]
-        if cause.fatal() or cause.code() == cause._FATAL:
-            return SessionFailedError(cause.str())
-        return refusal(self._target, copy.place, cause)
-
-    def _delivered(
-        self, copy: PartitionCopy, mark: Mark, error: "KafkaError | None", message: Any
-    ) -> None:
+    def _delivered(self, copy: PartitionCopy, mark: CopyMark, error: Any, message: Any) -> None:
         # Raising here would end a poll in the middle; `serve` raises.
         if error is not None:
-            if error.name() in _PURGED or self._failure is not None:
-                return
-            if error.fatal() or error.code() in (error._FATAL, error._GAPLESS_GUARANTEE):
-                self._failure = SessionFailedError(error.str())
-            else:
-                self._failure = refusal(self._target, copy.place, error)
+            if error.name() not in _PURGED and self._failure is None:
+                self._failure = self._failed(copy, error)
         elif message.offset() != mark.target - 1 and self._failure is None:
             # Another writer, or a wrong report of a retried batch: the next session reads what
             # lies there, compares it, and knows.
@@ -273,16 +270,16 @@ class Copier:
             copy.acknowledged(mark)
             copy.acked_at = time.monotonic()
 
-    def _on_error(self, message: "Message", error: "KafkaError") -> None:
+    def _on_error(self, message: Any, error: Any) -> None:
         topic, number = message.topic(), message.partition()
         if topic is None or number is None or number < 0:
             if not is_passing(error) and not error.retriable():
                 raise MirrorError(f"{self._source.label}: {error.str()}")
             return
         copy = self.copies[TopicPartition(topic, number)]
-        if error.code() == error._PARTITION_EOF:
+        if is_end_of_partition(error):
             self._at_end(copy, int(message.offset() or 0))
-        elif error.code() in (error._AUTO_OFFSET_RESET, error.OFFSET_OUT_OF_RANGE):
+        elif is_offset_gone(error):
             self._skip_removed(copy)
         # An unknown topic passes too: it was asked for since, and is there.
         elif not (is_passing(error) or is_unknown(error) or error.retriable()):
@@ -299,51 +296,34 @@ class Copier:
 
     def _skip_removed(self, copy: PartitionCopy) -> None:
         """The source's retention was quicker than the copy: go on where the source starts."""
-        from confluent_kafka import TopicPartition as Place
-
-        start = first_offsets(self._source, [copy.place])[copy.place]
+        start = self._source.oldest_offsets([copy.place])[copy.place]
         if self._confirm([copy.place.topic]):
             return
-        check_reach(copy, start)
+        copy.check_reach(start)
         if start <= copy.position:
             raise MirrorError(
                 f"{copy.place}: the source no longer has offset {copy.position}, which it had: it "
                 f"lost messages. To copy what is left, {from_the_start(copy.place.topic)}"
             )
         copy.passed(start)
-        self._consumer.incremental_unassign([Place(*copy.place)])
-        self._consumer.incremental_assign([Place(*copy.place, start)])
+        with self._source.errors():
+            self._consumer.incremental_unassign(places({copy.place: start}))
+            self._consumer.incremental_assign(places({copy.place: start}))
 
     def _finish(self, copy: PartitionCopy) -> None:
         """Read no more of a partition that is complete."""
         self._unassign(lambda place: place == copy.place)
 
     def _unassign(self, is_wanted: Callable[[TopicPartition], bool]) -> None:
-        from confluent_kafka import TopicPartition as Place
-
-        places = [TopicPartition(it.topic, it.partition) for it in self._consumer.assignment()]
-        if over := [Place(*place) for place in places if is_wanted(place)]:
-            self._consumer.incremental_unassign(over)
+        with self._source.errors():
+            over = [
+                each
+                for each in self._consumer.assignment()
+                if is_wanted(TopicPartition(each.topic, each.partition))
+            ]
+            if over:
+                self._consumer.incremental_unassign(over)
 
 
 def _offset(message: Any) -> int:
     return int(message.offset())
-
-
-def check_reach(copy: PartitionCopy, source_start: int) -> None:
-    """What has arrived without a note must still be at the source, to be compared."""
-    if copy.overlap is not None and source_start > copy.sent.source:
-        raise MirrorError(
-            f"{copy.place}: the source has removed messages from {copy.sent.source} to "
-            f"{source_start} since the last run was cut off, so where to go on is not known. "
-            f"To copy it again, {from_the_start(copy.place.topic)}"
-        )
-
-
-def another_writer(place: TopicPartition, expected: int, found: int) -> MirrorError:
-    """The sentence for a target that somebody else writes to."""
-    return MirrorError(
-        f"{place}: a record came to lie at offset {found} of the target instead of {expected}: "
-        f"somebody else writes to topic {place.topic} there, or another mirror does. Stop that, "
-        f"then {from_the_start(place.topic)}"
-    )

@@ -2,42 +2,33 @@
 
 A group with members at the target is left alone, and no position moves back unless asked for.
 Positions are read and committed by consumers of the group that never join it: librdkafka's admin
-client can end the process when a broker dies during such a call.
+client can end the process when a broker dies under a question to a group's coordinator.
 """
 
 import re
-from collections.abc import Mapping
-from typing import TYPE_CHECKING, Any, NamedTuple
+from collections.abc import Callable, Iterable, Mapping
+from typing import Any, NamedTuple, TypeVar
 
-from headrace.mirror.end import End
-from headrace.mirror.listener import Listener
+from headrace.client.librdkafka import error_of, places
+from headrace.mirror.endpoint import Endpoint, EndpointError
+from headrace.mirror.interface import GroupMove, MirrorListener
+from headrace.mirror.offset_map import Interval
 from headrace.mirror.partition_copy import PartitionCopy
-from headrace.mirror.questions import first_offsets
-from headrace.mirror.translation import Translator
+from headrace.mirror.reading import read
 from headrace.mirror.watch import Confirm
 from headrace.model import TopicPartition
 
-if TYPE_CHECKING:
-    from confluent_kafka import Consumer
+_PROTOCOLS = frozenset({"classic", "consumer"})
+_MOST_KNOWN = 1000  # offsets of a partition; a following mirror meets new ones all the time
+_Answer = TypeVar("_Answer")
+_ASIDE = frozenset({"Empty", "Dead"})  # states of a group that nobody is a member of
 
-_KINDS = frozenset({"CLASSIC", "CONSUMER"})
-_ASIDE = frozenset({"EMPTY", "DEAD"})  # states of a group that nobody is a member of
 
-
-class Position(NamedTuple):
+class CommittedOffset(NamedTuple):
     """What a group has committed of one partition."""
 
     offset: int
     metadata: str
-
-
-class GroupMove(NamedTuple):
-    """One group's place in one partition, on both sides; `target` None: left alone."""
-
-    group: str
-    place: TopicPartition
-    source: int
-    target: int | None
 
 
 class Groups:
@@ -45,9 +36,9 @@ class Groups:
 
     def __init__(
         self,
-        source: End,
-        target: End,
-        listener: Listener,
+        source: Endpoint,
+        target: Endpoint,
+        listener: MirrorListener,
         pattern: re.Pattern[str],
         *,
         is_rewinding: bool,
@@ -57,19 +48,19 @@ class Groups:
         self._is_rewinding = is_rewinding
         self._translator = Translator(source)
         self._told = set[str]()
-        self._done: dict[str, dict[TopicPartition, Position]] = {}
+        self._done: dict[str, dict[TopicPartition, CommittedOffset]] = {}
         self._stands: dict[str, dict[TopicPartition, int]] = {}  # at the target, when last seen
 
     def names(self) -> list[str]:
         """The groups of the source that are wanted, share groups and the like told of once."""
         wanted = list[str]()
-        for group in _listed(self._source):
-            if not self._pattern.fullmatch(group.group_id):
+        for group in self._source.list_groups().groups:
+            if not self._pattern.fullmatch(group.name):
                 continue
-            if group.type.name in _KINDS:
-                wanted.append(group.group_id)
+            if group.protocol in _PROTOCOLS:
+                wanted.append(group.name)
             else:
-                self._tell(f"group {group.group_id} is neither classic nor consumer: left out")
+                self._tell(f"group {group.name} is neither classic nor consumer: left out")
         return sorted(wanted)
 
     def sync(
@@ -77,7 +68,7 @@ class Groups:
     ) -> list[GroupMove]:
         """Bring every position over; returns those of groups that have any."""
         names = self.names()
-        busy = {each.group_id for each in _listed(self._target) if each.state.name not in _ASIDE}
+        busy = {each.name for each in self._target.list_groups().groups if each.state not in _ASIDE}
         moves = list[GroupMove]()
         for name in names:
             positions = read_positions(self._source, name, copies)
@@ -94,12 +85,12 @@ class Groups:
     def _bring(
         self,
         group: str,
-        positions: Mapping[TopicPartition, Position],
+        positions: Mapping[TopicPartition, CommittedOffset],
         copies: Mapping[TopicPartition, PartitionCopy],
         confirm: Confirm,
     ) -> list[GroupMove]:
-        starts = first_offsets(self._target, positions)
-        wanted = dict[TopicPartition, Position]()
+        starts = self._target.oldest_offsets(positions)
+        wanted = dict[TopicPartition, CommittedOffset]()
         for place, position in positions.items():
             translated = self._translator.translate(copies[place], position.offset)
             if not translated.is_exact:
@@ -131,31 +122,30 @@ class Groups:
         ]
 
     def _commit(
-        self, group: str, wanted: Mapping[TopicPartition, Position]
+        self, group: str, wanted: Mapping[TopicPartition, CommittedOffset]
     ) -> dict[TopicPartition, int] | None:
         """Where the group stands afterwards; None if the target took nothing."""
-        from confluent_kafka import KafkaException
 
-        consumer = self._target.consumer({"group.id": group})
-        try:
-            there = _committed(self._target, consumer, wanted)
+        def commit(consumer: Any) -> dict[TopicPartition, int]:
+            there = _committed(consumer, wanted, self._target.timeout_s)
             moved = {
                 place: at for place, at in wanted.items() if self._is_moving(there.get(place), at)
             }
             if moved:
-                places = [_place(place, at) for place, at in moved.items()]
-                answers = consumer.commit(offsets=places, asynchronous=False)
-                for answer in answers or ():
+                committing = [each for place, at in moved.items() for each in _written(place, at)]
+                for answer in consumer.commit(offsets=committing, asynchronous=False) or ():
                     if answer.error is not None:
-                        raise KafkaException(answer.error)
-        except KafkaException as error:
-            self._tell(f"positions of group {group} were not taken: {error.args[0].str()}")
-            return None
-        finally:
-            consumer.close()
-        return {place: at.offset for place, at in ({**there, **moved}).items() if place in wanted}
+                        raise error_of(answer.error)
+            stands = {**there, **moved}
+            return {place: at.offset for place, at in stands.items() if place in wanted}
 
-    def _is_moving(self, there: Position | None, wanted: Position) -> bool:
+        try:
+            return _as_group(self._target, group, commit)
+        except EndpointError as error:
+            self._tell(f"positions of group {group} were not taken: {error}")
+            return None
+
+    def _is_moving(self, there: CommittedOffset | None, wanted: CommittedOffset) -> bool:
         if there is None or wanted.offset > there.offset:
             return True
         return self._is_rewinding and wanted.offset < there.offset
@@ -167,43 +157,83 @@ class Groups:
 
 
 def read_positions(
-    end: End, group: str, places: Mapping[TopicPartition, object]
-) -> dict[TopicPartition, Position]:
+    end: Endpoint, group: str, partitions: Mapping[TopicPartition, object]
+) -> dict[TopicPartition, CommittedOffset]:
     """What a group has committed of these partitions."""
-    consumer = end.consumer({"group.id": group})
-    try:
-        return _committed(end, consumer, places)
-    finally:
-        consumer.close()
+    return _as_group(end, group, lambda consumer: _committed(consumer, partitions, end.timeout_s))
+
+
+def _as_group(end: Endpoint, group: str, do: Callable[[Any], _Answer]) -> _Answer:
+    """What comes of a consumer of the group that never joins it; done again while that may help.
+
+    Its calls block, the commit for as long as nobody answers: so it lives in a thread.
+    """
+
+    def attempt() -> _Answer:
+        # What it complains of is heard from its answers: listeners belong to the mirror's thread.
+        consumer = end.consumer({"group.id": group, "error_cb": bool})
+        try:
+            return do(consumer)
+        finally:
+            consumer.close()
+
+    return end.ask(lambda: end.call(attempt))
 
 
 def _committed(
-    end: End, consumer: "Consumer", places: Mapping[TopicPartition, object]
-) -> dict[TopicPartition, Position]:
-    from confluent_kafka import KafkaException
-    from confluent_kafka import TopicPartition as Place
-
-    def ask() -> dict[TopicPartition, Position]:
-        found = dict[TopicPartition, Position]()
-        for each in consumer.committed([Place(*place) for place in places], end.timeout_s):
-            if each.error is not None:
-                raise KafkaException(each.error)
-            if each.offset >= 0:
-                # confluent_kafka adds a NUL to each text it commits.
-                text = (each.metadata or "").rstrip("\0")
-                found[TopicPartition(each.topic, each.partition)] = Position(each.offset, text)
-        return found
-
-    return end.ask(ask)
+    consumer: Any, partitions: Iterable[TopicPartition], timeout_s: float
+) -> dict[TopicPartition, CommittedOffset]:
+    found = dict[TopicPartition, CommittedOffset]()
+    for each in consumer.committed(places(dict.fromkeys(partitions, 0)), timeout_s):
+        if each.error is not None:
+            raise error_of(each.error)
+        if each.offset >= 0:
+            # confluent_kafka adds a NUL to each text it commits.
+            text = (each.metadata or "").rstrip("\0")
+            found[TopicPartition(each.topic, each.partition)] = CommittedOffset(each.offset, text)
+    return found
 
 
-def _place(place: TopicPartition, at: Position) -> Any:
-    from confluent_kafka import TopicPartition as Place
-
-    # It takes no None for a text that is not there.
-    return Place(*place, at.offset, at.metadata) if at.metadata else Place(*place, at.offset)
+def _written(place: TopicPartition, at: CommittedOffset) -> list[Any]:
+    return places({place: at.offset}, at.metadata)
 
 
-def _listed(end: End) -> list[Any]:
-    answer = end.ask_admin(lambda: end.admin.list_consumer_groups(request_timeout=end.timeout_s))
-    return list(answer.valid)
+class Translated(NamedTuple):
+    """`is_exact` is False when the source was compacted since: then it is earlier, never later."""
+
+    offset: int
+    is_exact: bool = True
+
+
+class Translator:
+    """A group's source offset as the target offset of the same record.
+
+    Remembers what it had to read for.
+    """
+
+    def __init__(self, source: Endpoint) -> None:
+        self._source = source
+        self._known: dict[TopicPartition, dict[int, Translated]] = {}
+
+    def translate(self, copy: PartitionCopy, source_offset: int) -> Translated:
+        """Count the records before an offset; those not yet copied do not count."""
+        if (exact := copy.map.exact(source_offset)) is not None:
+            return Translated(exact)
+        known = self._known.setdefault(copy.place, {})
+        if len(known) > _MOST_KNOWN:
+            known.clear()
+        if source_offset not in known:
+            interval = copy.map.interval(source_offset)
+            known[source_offset] = self._count(copy.place, interval, source_offset)
+        return known[source_offset]
+
+    def _count(self, place: TopicPartition, interval: Interval, source_offset: int) -> Translated:
+        low, high = interval
+        assert high is not None, "behind the newest pair every offset is known"
+        before, total = 0, 0
+        for _, messages in read(self._source, {place: range(low.source, high.source)}):
+            total += len(messages)
+            before += sum(1 for each in messages if int(each.offset() or 0) < source_offset)
+        if total != high.target - low.target:
+            return Translated(low.target, is_exact=False)
+        return Translated(low.target + before)

@@ -7,8 +7,9 @@ after it was the same topic all the time between.
 
 from typing import Final
 
-from headrace.mirror.errors import MirrorIdentityError, MirrorRefusedError
+from headrace.mirror.errors import MirrorError, MirrorIdentityError, MirrorRefusedError
 from headrace.mirror.state import STATE_TOPIC
+from headrace.model import TopicPartition
 
 SOURCE: Final = "source"
 TARGET: Final = "target"
@@ -27,13 +28,31 @@ def is_other(noted: str, found: str) -> bool:
     return bool(noted and found and noted != found)
 
 
-def made_anew(side: str, topic: str, noted: str, found: str) -> MirrorIdentityError:
-    """For a topic that another one has taken the name of."""
+def beyond_repair(place: TopicPartition, what: str) -> MirrorError:
+    """For a partition whose copy cannot be gone on with, and why."""
+    return MirrorError(f"{place}: {what}. To copy it again, {from_the_start(place.topic)}")
+
+
+def another_writer(place: TopicPartition, expected: int, found: int) -> MirrorError:
+    """For a target that somebody else writes to."""
+    return beyond_repair(
+        place,
+        f"a record came to lie at offset {found} of the target instead of {expected}: somebody "
+        f"else writes to topic {place.topic} there, or another mirror does; stop that",
+    )
+
+
+def made_anew(
+    side: str, topic: str, noted: str, found: str, *, is_empty: bool = False
+) -> MirrorIdentityError:
+    """For a topic that another one has taken the name of, at the target perhaps an empty one."""
     if topic == STATE_TOPIC:
         return _state_lost("deleted and made anew", f"topic id {noted} then, {found} now")
+    now = "and is empty" if is_empty else "so its copy cannot be gone on with"
+    way_out = _WITH_ANEW if is_empty else from_the_start(topic)
     return MirrorIdentityError(
         f"topic {topic} was deleted at the {side} and made anew (topic id {noted} then, {found} "
-        f"now), so its copy cannot be gone on with; {from_the_start(topic)}, {_LEAVE_OUT}"
+        f"now), {now}; {way_out}, {_LEAVE_OUT}"
     )
 
 
@@ -52,14 +71,6 @@ def gone_from_source(topic: str) -> MirrorIdentityError:
     return MirrorIdentityError(
         f"topic {topic} was deleted at the source while it was copied, so the copy has only a part "
         f"of it; keep that or delete topic {topic} at the target, and run again for the others"
-    )
-
-
-def emptied_at_target(topic: str, noted: str, found: str) -> MirrorIdentityError:
-    """For a copy that was deleted, and whose name an empty topic has."""
-    return MirrorIdentityError(
-        f"topic {topic} was deleted at the target and made anew (topic id {noted} then, {found} "
-        f"now) and is empty; {_WITH_ANEW}, {_LEAVE_OUT}"
     )
 
 

@@ -3,13 +3,12 @@
 import time
 from collections.abc import Iterable
 
-from headrace.mirror.end import End, StoppedError
+from headrace.mirror.endpoint import Endpoint
 from headrace.mirror.errors import MirrorError, MirrorIdentityError, MirrorRefusedError
 from headrace.mirror.groups import Groups
 from headrace.mirror.identity import SOURCE, TARGET, is_other, made_anew, other_cluster
-from headrace.mirror.listener import Listener
+from headrace.mirror.interface import MirrorListener, Options, Outlook, Summary, TopicSummary
 from headrace.mirror.lock import locked
-from headrace.mirror.options import Options
 from headrace.mirror.plan import (
     TopicPlan,
     chain_at,
@@ -18,11 +17,10 @@ from headrace.mirror.plan import (
     refuse_one_cluster,
     select,
 )
-from headrace.mirror.questions import cluster_id, end_offsets, first_offsets, topic_names, topics
 from headrace.mirror.session import Session
 from headrace.mirror.state_topic import StateTopic
-from headrace.mirror.summary import Outlook, Summary, TopicSummary
 from headrace.mirror.writer import ConnectionLostError, SessionFailedError
+from headrace.patience import StoppedError
 
 _NEWS_S = 5.0  # how often a following mirror looks for new topics and partitions
 # A producer that fails again without having moved anything will do so for ever.
@@ -36,7 +34,9 @@ class TopicIsBackError(Exception):
 class Mirror:
     """Owned by one thread. `source` and `target` say themselves whether a stop was asked for."""
 
-    def __init__(self, source: End, target: End, options: Options, listener: Listener) -> None:
+    def __init__(
+        self, source: Endpoint, target: Endpoint, options: Options, listener: MirrorListener
+    ) -> None:
         self._source, self._target = source, target
         self._options, self._listener = options, listener
         self._state = StateTopic(target)
@@ -59,8 +59,8 @@ class Mirror:
         outlooks = list[Outlook]()
         for plan in self._plan(self._wanted_topics()):
             places = plan.source.partitions
-            starts = first_offsets(self._source, places)
-            stops = end_offsets(self._source, places)
+            starts = self._source.oldest_offsets(places)
+            stops = self._source.visible_ends(places)
             messages = 0
             for place in places:
                 checkpoint = self._state.checkpoint(self._source_id, place) if plan.note else None
@@ -169,7 +169,7 @@ class Mirror:
         if time.monotonic() < self._next_news:
             return
         self._next_news = time.monotonic() + _NEWS_S
-        found = topics(self._source, self._wanted_topics())
+        found = self._source.topics(self._wanted_topics())
         for name in session.topics.keys() & found.keys():
             noted, there = session.topics[name].topic_id, found[name].topic_id
             if is_other(noted, there):
@@ -196,7 +196,7 @@ class Mirror:
 
     def _identify(self) -> None:
         """Learn the clusters' ids; once they are known, they must not change."""
-        source_id, target_id = cluster_id(self._source), cluster_id(self._target)
+        source_id, target_id = self._source.cluster_id(), self._target.cluster_id()
         if is_other(self._source_id, source_id):
             raise other_cluster(SOURCE, self._source.label, self._source_id, source_id)
         if is_other(self._target_id, target_id):
@@ -205,7 +205,7 @@ class Mirror:
         refuse_one_cluster(self._source_id, self._target_id, self._source.label, self._target.label)
 
     def _wanted_topics(self) -> list[str]:
-        return select(topic_names(self._source), self._options.topics)
+        return select(self._source.topic_names(), self._options.topics)
 
     def _plan_again(self) -> list[TopicPlan]:
         """Decide anew for a new session: nothing may have become another meanwhile."""
@@ -214,7 +214,7 @@ class Mirror:
 
     def _plan(self, names: Iterable[str]) -> list[TopicPlan]:
         """Decide for all topics before anything is written for one."""
-        sources = topics(self._source, names)
+        sources = self._source.topics(names)
         source_state = StateTopic(self._source)
         source_state.load()
         chains = {
@@ -222,10 +222,10 @@ class Mirror:
             for name, facts in sources.items()
         }
         refuse_loops(chains, self._target_id, self._target.label)
-        there = set(topic_names(self._target))
-        targets = topics(self._target, [name for name in sources if name in there])
-        ends = end_offsets(
-            self._target, [place for facts in targets.values() for place in facts.partitions]
+        there = set(self._target.topic_names())
+        targets = self._target.topics([name for name in sources if name in there])
+        ends = self._target.visible_ends(
+            place for facts in targets.values() for place in facts.partitions
         )
         filled = {place.topic for place, end in ends.items() if end}
         return [

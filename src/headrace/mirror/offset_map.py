@@ -2,7 +2,7 @@
 
 Between two pairs that are equally far apart on both sides lies no gap, and every offset between
 is known by counting on. Gaps (compaction, aborted messages, markers of transactions) need a
-reading of the source between two pairs: `segment` says which.
+reading of the source between two pairs: `interval` says which.
 """
 
 from bisect import bisect_right
@@ -20,7 +20,7 @@ class Pair(NamedTuple):
     target: int
 
 
-class Segment(NamedTuple):
+class Interval(NamedTuple):
     """Two neighbouring pairs around an offset; `high` is None behind the newest."""
 
     low: Pair
@@ -56,18 +56,18 @@ class OffsetMap:
             half = MAX_PAIRS // 2
             self._pairs = [pairs[0], *pairs[1:half:2], *pairs[half:]]
 
-    def segment(self, source: int) -> Segment:
+    def interval(self, source: int) -> Interval:
         """The pairs around an offset; one before the first pair belongs to the first."""
         index = max(bisect_right(self._pairs, source, key=lambda each: each.source) - 1, 0)
         has_next = index + 1 < len(self._pairs)
-        return Segment(self._pairs[index], self._pairs[index + 1] if has_next else None)
+        return Interval(self._pairs[index], self._pairs[index + 1] if has_next else None)
 
     def exact(self, source: int) -> int | None:
         """The target offset, if it takes no reading; None where there are gaps around.
 
         An offset before the copy's beginning becomes 0, one behind its end becomes the end.
         """
-        low, high = self.segment(source)
+        low, high = self.interval(source)
         if source <= low.source or high is None:
             return low.target
         if _gap(low, high) == 0:

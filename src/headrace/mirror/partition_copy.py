@@ -6,14 +6,13 @@ from typing import Any, NamedTuple
 from zlib import crc32
 
 from headrace.mirror.content import content_of
-from headrace.mirror.errors import MirrorError
-from headrace.mirror.identity import from_the_start
-from headrace.mirror.offset_map import OffsetMap
-from headrace.mirror.state import Checkpoint, Verified
+from headrace.mirror.identity import beyond_repair
+from headrace.mirror.offset_map import OffsetMap, Pair
+from headrace.mirror.state import PartitionCheckpoint, Verified
 from headrace.model import TopicPartition
 
 
-class Mark(NamedTuple):
+class CopyMark(NamedTuple):
     """As many records as `target` lie before `source`; `crc` is the chain over them."""
 
     source: int
@@ -68,13 +67,13 @@ class PartitionCopy:
     def __init__(
         self,
         place: TopicPartition,
-        checkpoint: Checkpoint,
+        checkpoint: PartitionCheckpoint,
         *,
         caught_up_at: int,
         overlap: Overlap | None = None,
     ) -> None:
         self.place = place
-        self.sent = Mark(checkpoint.source, checkpoint.target, checkpoint.crc)
+        self.sent = CopyMark(checkpoint.source, checkpoint.target, checkpoint.crc)
         self.acked = self.sent
         self.acked_at = 0.0  # the time of the last acknowledgement, or of sending after a pause
         self.noted = checkpoint
@@ -117,14 +116,23 @@ class PartitionCopy:
             self.acked = self.sent
             self.map.add(self.acked.source, self.acked.target)
 
-    def acknowledged(self, mark: Mark) -> None:
+    def acknowledged(self, mark: CopyMark) -> None:
         """Everything up to this mark has arrived."""
         self.acked = self.sent if mark.target == self.sent.target else mark
         self.map.add(self.acked.source, self.acked.target)
 
-    def checkpoint(self, *, is_clean: bool) -> Checkpoint:
+    def checkpoint(self, *, is_clean: bool) -> PartitionCheckpoint:
         """What may be noted now."""
-        return Checkpoint(*self.acked, is_clean, self.verified, self.map.pairs)
+        return PartitionCheckpoint(*self.acked, is_clean, self.verified, self.map.pairs)
+
+    def check_reach(self, source_start: int) -> None:
+        """What has arrived without a note must still be at the source, to be compared."""
+        if self.overlap is not None and source_start > self.sent.source:
+            raise beyond_repair(
+                self.place,
+                f"the source has removed messages from {self.sent.source} to {source_start} since "
+                "the last run was cut off, so where to go on is not known",
+            )
 
     def pass_over(self, messages: list[Any]) -> list[Any]:
         """Compare what has arrived already with the source; return the records that have not."""
@@ -138,27 +146,25 @@ class PartitionCopy:
                 break
             pieces = content_of(message)
             if not overlap.is_same(target, pieces):
-                raise MirrorError(
-                    f"{self.place}: the target's record {target} is not the source's at offset "
+                raise beyond_repair(
+                    self.place,
+                    f"the target's record {target} is not the source's at offset "
                     f"{message.offset()}; somebody else wrote to the target, or the source was "
-                    f"compacted since the last run. To copy it again, "
-                    f"{from_the_start(self.place.topic)}"
+                    "compacted since the last run",
                 )
             crc = crc32(b"".join(pieces), crc)
             source, target = message.offset() + 1, target + 1
         else:
             messages = []
-        self.sent = self.acked = Mark(source, target, crc)
+        self.sent = self.acked = CopyMark(source, target, crc)
         self.map.add(source, target)
         if target >= overlap.end:
             self.overlap = None
         return messages
 
 
-def first_checkpoint(source_start: int) -> Checkpoint:
+def first_checkpoint(source_start: int) -> PartitionCheckpoint:
     """A copy that begins at this source offset."""
-    from headrace.mirror.offset_map import Pair
-
-    return Checkpoint(
+    return PartitionCheckpoint(
         source_start, 0, 0, is_clean=True, verified=Verified(), pairs=(Pair(source_start, 0),)
     )

@@ -8,18 +8,17 @@ import re
 from collections.abc import Iterable, Mapping
 from typing import NamedTuple
 
+from headrace.mirror.endpoint import MirroredTopic
 from headrace.mirror.errors import MirrorRefusedError
 from headrace.mirror.identity import (
     SOURCE,
     TARGET,
-    emptied_at_target,
     gone_from_target,
     is_other,
     made_anew,
     other_source,
     other_target,
 )
-from headrace.mirror.questions import TopicFacts
 from headrace.mirror.state import DONE, STATE_TOPIC, TopicNote
 
 CREATE, USE, RESUME = "create", "use the empty topic", "go on"
@@ -42,8 +41,8 @@ _PLACE_BOUND = re.compile(r"(leader|follower)\.replication\.throttled\.replicas|
 class TopicPlan(NamedTuple):
     """One topic; `target` is None when it is to be created."""
 
-    source: TopicFacts
-    target: TopicFacts | None
+    source: MirroredTopic
+    target: MirroredTopic | None
     note: TopicNote | None
     chain: tuple[str, ...]
 
@@ -81,7 +80,7 @@ def refuse_loops(chains: Mapping[str, tuple[str, ...]], target_id: str, target: 
         )
 
 
-def live_note(notes: Mapping[str, TopicNote], topic: TopicFacts) -> tuple[str, TopicNote] | None:
+def live_note(notes: Mapping[str, TopicNote], topic: MirroredTopic) -> tuple[str, TopicNote] | None:
     """The cluster a topic came from and the note on it; None for a topic of its own.
 
     A note on a topic that was deleted and made anew says nothing about the new one.
@@ -95,15 +94,17 @@ def live_note(notes: Mapping[str, TopicNote], topic: TopicFacts) -> tuple[str, T
     return min(candidates, key=lambda each: each[1].target_topic_id != topic.topic_id, default=None)
 
 
-def chain_at(source_id: str, notes: Mapping[str, TopicNote], topic: TopicFacts) -> tuple[str, ...]:
+def chain_at(
+    source_id: str, notes: Mapping[str, TopicNote], topic: MirroredTopic
+) -> tuple[str, ...]:
     """The clusters a topic's messages have come through when they leave this source."""
     known = live_note(notes, topic)
     return (*known[1].chain, source_id) if known else (source_id,)
 
 
 def plan_topic(
-    source: TopicFacts,
-    target: TopicFacts | None,
+    source: MirroredTopic,
+    target: MirroredTopic | None,
     notes: Mapping[str, TopicNote],
     *,
     source_id: str,
@@ -130,8 +131,9 @@ def plan_topic(
     if known is not None:
         note = _checked(known, source, source_id, target_id, name, may_begin=may_begin)
     elif own is not None and not may_begin:
-        refusal = emptied_at_target if is_target_empty else _made_anew_at_target
-        raise refusal(topic, own.target_topic_id, target.topic_id)
+        raise made_anew(
+            TARGET, topic, own.target_topic_id, target.topic_id, is_empty=is_target_empty
+        )
     elif not is_target_empty:
         raise MirrorRefusedError(
             f"topic {topic} at the target has messages that no mirror has written, as far as "
@@ -150,7 +152,7 @@ def plan_topic(
 
 def _checked(
     known: tuple[str, TopicNote],
-    source: TopicFacts,
+    source: MirroredTopic,
     source_id: str,
     target_id: str,
     name: str,
@@ -175,10 +177,6 @@ def _checked(
             return None
         raise made_anew(SOURCE, topic, note.source_topic_id, source.topic_id)
     return note
-
-
-def _made_anew_at_target(topic: str, noted: str, found: str) -> MirrorRefusedError:
-    return made_anew(TARGET, topic, noted, found)
 
 
 def copying_configs(source: Mapping[str, str], max_message_bytes: int) -> dict[str, str]:

@@ -1,17 +1,18 @@
-"""Stretches of partitions, read once: for state, checks and counts beside the copy."""
+"""Stretches of partitions, read once: for state, checks and counts beside the copy.
+
+Unlike `client.ranges` it does not believe the end of a log that is shorter than it was: a broker
+that has just started may not tell its true end yet.
+"""
 
 import time
 from collections.abc import Iterator, Mapping
-from typing import TYPE_CHECKING, Any, NamedTuple
+from typing import Any
 
-from headrace.mirror.batch_size import BatchSize
-from headrace.mirror.end import End
+from headrace.client.error_table import is_end_of_partition, is_passing
+from headrace.client.librdkafka import places
+from headrace.mirror.endpoint import Endpoint
 from headrace.mirror.errors import MirrorError
-from headrace.mirror.questions import end_offsets
 from headrace.model import TopicPartition
-
-if TYPE_CHECKING:
-    from confluent_kafka import Message
 
 # Nothing for so long: is there anything to wait for? Longer than a broker needs after its start
 # to know its true end.
@@ -19,23 +20,35 @@ _IDLE_S = 10.0
 POLL_S = 0.1  # how long a batch is waited for; also how late a stop is seen
 
 
-class Stretch(NamedTuple):
-    """Offsets from `start` to before `stop`."""
+class BatchSize:
+    """How many messages to ask a consumer for at once: follows the size of those that come.
 
-    start: int
-    stop: int
+    Many small ones are quick to handle; as many large ones would fill the memory, for librdkafka
+    collects what it was asked for before it gives anything.
+    """
+
+    _LEAST, _FIRST, _MOST = 8, 64, 5000
+    _WANTED_BYTES = 8 * 1024 * 1024
+    _GROWTH = 4  # at most, from one batch to the next: sizes change within a topic
+
+    def __init__(self) -> None:
+        self.count = self._FIRST
+
+    def seen(self, messages: int, size_bytes: int) -> None:
+        """Learn from a batch."""
+        if messages:
+            fitting = self._WANTED_BYTES * messages // max(size_bytes, 1)
+            self.count = max(self._LEAST, min(fitting, self.count * self._GROWTH, self._MOST))
 
 
 def read(
-    end: End, stretches: Mapping[TopicPartition, Stretch], *, is_committed_only: bool = True
-) -> Iterator[tuple[TopicPartition, list["Message"]]]:
+    end: Endpoint, stretches: Mapping[TopicPartition, range], *, is_committed_only: bool = True
+) -> Iterator[tuple[TopicPartition, list[Any]]]:
     """The messages of each stretch, in order, as far as the log still has them.
 
     Where it starts later than the stretch, reading begins there. Raises StoppedError, and
     MirrorError when the log ends before the stretch does: it is another one, or has lost messages.
     """
-    from confluent_kafka import TopicPartition as Place
-
     pending = {each: it for each, it in stretches.items() if it.start < it.stop}
     if not pending:
         return
@@ -48,19 +61,21 @@ def read(
     batch = BatchSize()
     next_look = time.monotonic() + _IDLE_S
     try:
-        consumer.assign([Place(*each, it.start) for each, it in pending.items()])
+        with end.errors():
+            consumer.assign(places({each: it.start for each, it in pending.items()}))
         while pending:
-            end.pause(0)
-            runs: dict[TopicPartition, list[Message]] = {}
+            end.look()
+            runs: dict[TopicPartition, list[Any]] = {}
             passed = dict[TopicPartition, int]()
             size_bytes = 0
-            messages = consumer.consume(batch.count, POLL_S)
+            with end.errors():
+                messages = consumer.consume(batch.count, POLL_S)
             for message in messages:
                 partition = _place(message)
                 if (error := message.error()) is not None:
-                    if error.code() == error._PARTITION_EOF:
+                    if is_end_of_partition(error):
                         passed[partition] = _offset(message)
-                    elif not error.retriable() and error.code() != error._TRANSPORT:
+                    elif not error.retriable() and not is_passing(error):
                         raise MirrorError(f"{end.label}: {partition}: {error.str()}")
                     continue
                 offset = _offset(message)
@@ -84,13 +99,13 @@ def read(
             if over:
                 for each in over:
                     del pending[each]
-                consumer.incremental_unassign([Place(*each) for each in over])
+                consumer.incremental_unassign(places(dict.fromkeys(over, 0)))
     finally:
         consumer.close()
 
 
-def _check_ends(end: End, pending: Mapping[TopicPartition, Stretch]) -> None:
-    for partition, stop in end_offsets(end, pending).items():
+def _check_ends(end: Endpoint, pending: Mapping[TopicPartition, range]) -> None:
+    for partition, stop in end.visible_ends(pending).items():
         if stop < pending[partition].stop:
             raise MirrorError(
                 f"{end.label}: {partition} ends at {stop}, and ended at {pending[partition].stop} "

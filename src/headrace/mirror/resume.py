@@ -1,18 +1,16 @@
 """Where to go on: what the checkpoints say, held against what lies at the target."""
 
-import time
 from collections.abc import Iterable
 
-from headrace.mirror.copying import another_writer, check_reach
-from headrace.mirror.end import End
+from headrace.mirror.endpoint import Endpoint
 from headrace.mirror.errors import MirrorError
-from headrace.mirror.identity import from_the_start
-from headrace.mirror.listener import Listener
+from headrace.mirror.identity import another_writer, beyond_repair, from_the_start
+from headrace.mirror.interface import MirrorListener
 from headrace.mirror.partition_copy import Overlap, PartitionCopy, first_checkpoint
-from headrace.mirror.questions import end_offsets, first_offsets, has_dead_in_sync_replicas
-from headrace.mirror.reading import Stretch, read
-from headrace.mirror.state import Checkpoint
+from headrace.mirror.reading import read
+from headrace.mirror.state import PartitionCheckpoint
 from headrace.model import TopicPartition
+from headrace.patience import Patience
 
 # A mirror that was killed may have requests under way that a broker still executes. They lie in
 # its socket's buffer or wait for a follower; both is a matter of milliseconds.
@@ -22,14 +20,14 @@ _SETTLE_LIMIT_S = 60.0
 
 
 def open_copies(
-    source: End,
-    target: End,
-    checkpoints: dict[TopicPartition, Checkpoint | None],
-    listener: Listener,
+    source: Endpoint,
+    target: Endpoint,
+    checkpoints: dict[TopicPartition, PartitionCheckpoint | None],
+    listener: MirrorListener,
 ) -> dict[TopicPartition, PartitionCopy]:
     """One copy a partition, each at the place it has to go on from."""
-    starts = first_offsets(source, checkpoints)
-    stops = end_offsets(source, checkpoints)
+    starts = source.oldest_offsets(checkpoints)
+    stops = source.visible_ends(checkpoints)
     known = {
         place: first_checkpoint(starts[place]) if checkpoint is None else checkpoint
         for place, checkpoint in checkpoints.items()
@@ -50,7 +48,7 @@ def open_copies(
             caught_up_at=stops[place],
             overlap=Overlap(checkpoint.target, ends[place]) if is_more else None,
         )
-        check_reach(copy, starts[place])
+        copy.check_reach(starts[place])
         if starts[place] > checkpoint.source:
             listener.note(
                 f"{place}: the source has removed offsets {checkpoint.source} to {starts[place]} "
@@ -63,43 +61,55 @@ def open_copies(
 
 
 def _target_ends(
-    target: End, checkpoints: dict[TopicPartition, Checkpoint]
+    target: Endpoint, checkpoints: dict[TopicPartition, PartitionCheckpoint]
 ) -> dict[TopicPartition, int]:
-    ends = end_offsets(target, checkpoints)
+    ends = target.visible_ends(checkpoints)
     if all(checkpoint.is_clean for checkpoint in checkpoints.values()):
         for place, checkpoint in checkpoints.items():
             if ends[place] > checkpoint.target:
                 raise another_writer(place, checkpoint.target, ends[place])
     else:
         ends = _settled(target, ends)
-    deadline = time.monotonic() + _SETTLE_LIMIT_S
+    patience = target.patience(_SETTLE_LIMIT_S, first_pause_s=SETTLE_S)
     while lost := [place for place in checkpoints if ends[place] < checkpoints[place].target]:
-        if time.monotonic() > deadline:
+        if not patience.pause():
             place = lost[0]
-            raise MirrorError(
-                f"{place}: the target has {ends[place]} records, but acknowledged "
-                f"{checkpoints[place].target}: it has lost some. To copy it again, "
-                f"{from_the_start(place.topic)}"
+            raise beyond_repair(
+                place,
+                f"the target has {ends[place]} records, but acknowledged "
+                f"{checkpoints[place].target}: it has lost some",
             )
-        target.pause(SETTLE_S)
-        ends = _settled(target, end_offsets(target, checkpoints))
+        ends = _settled(target, target.visible_ends(checkpoints))
     return ends
 
 
-def _settled(target: End, ends: dict[TopicPartition, int]) -> dict[TopicPartition, int]:
+def _settled(target: Endpoint, ends: dict[TopicPartition, int]) -> dict[TopicPartition, int]:
     """The end offsets, when they stand still and no in-sync replica is missing."""
     topics = {place.topic for place in ends}
-    deadline = time.monotonic() + _SETTLE_LIMIT_S
+    limit = Patience(_SETTLE_LIMIT_S)
+    settling = target.patience(None, first_pause_s=SETTLE_S, longest_pause_s=SETTLE_S)
     while True:
-        target.pause(SETTLE_S)
-        before, ends = ends, end_offsets(target, ends)
-        is_waiting = has_dead_in_sync_replicas(target, topics) and time.monotonic() < deadline
+        settling.pause()
+        before, ends = ends, target.visible_ends(ends)
+        is_waiting = _has_dead_in_sync_replicas(target, topics) and not limit.is_over
         if ends == before and not is_waiting:
             return ends
 
 
-def _read_overlaps(target: End, copies: Iterable[PartitionCopy]) -> None:
+def _has_dead_in_sync_replicas(end: Endpoint, topics: Iterable[str]) -> bool:
+    """Whether an in-sync replica lies on a broker that is not there: the end offset then stands
+    still although the leader holds more."""
+    metadata = end.metadata()
+    return any(
+        partition.leader is None or not set(partition.isr) <= metadata.brokers.keys()
+        for name in topics
+        if name in metadata.topics
+        for partition in metadata.topics[name].partitions.values()
+    )
+
+
+def _read_overlaps(target: Endpoint, copies: Iterable[PartitionCopy]) -> None:
     overlaps = {copy.place: copy.overlap for copy in copies if copy.overlap is not None}
-    stretches = {place: Stretch(each.start, each.end) for place, each in overlaps.items()}
+    stretches = {place: range(each.start, each.end) for place, each in overlaps.items()}
     for place, messages in read(target, stretches, is_committed_only=False):
         overlaps[place].put(messages)

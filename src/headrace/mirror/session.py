@@ -7,34 +7,40 @@ accounted for, wherever the process is cut off.
 import time
 from collections.abc import Callable, Collection, Iterable
 
-from headrace.mirror.copying import Copier, another_writer
-from headrace.mirror.end import End, StoppedError
+from headrace.mirror.copying import Copier
+from headrace.mirror.endpoint import Endpoint, MirroredTopic
 from headrace.mirror.errors import MirrorError, MirrorRefusedError
-from headrace.mirror.groups import GroupMove, Groups
-from headrace.mirror.identity import SOURCE, TARGET, gone_from_source
-from headrace.mirror.listener import COPYING as COPYING_PHASE
-from headrace.mirror.listener import FOLLOWING as FOLLOWING_PHASE
-from headrace.mirror.listener import Listener, Progress
-from headrace.mirror.options import CHECKSUMS, COUNTS, Options
+from headrace.mirror.groups import Groups
+from headrace.mirror.identity import SOURCE, TARGET, another_writer, gone_from_source
+from headrace.mirror.interface import (
+    CHECKSUMS,
+    COUNTS,
+    GroupMove,
+    MirrorListener,
+    MirrorProgress,
+    Options,
+    TopicSummary,
+)
+from headrace.mirror.interface import COPYING as COPYING_PHASE
+from headrace.mirror.interface import FOLLOWING as FOLLOWING_PHASE
 from headrace.mirror.partition_copy import PartitionCopy
 from headrace.mirror.plan import TopicPlan
-from headrace.mirror.questions import TopicFacts, end_offsets
 from headrace.mirror.resume import open_copies
 from headrace.mirror.state import (
     COPYING,
     STATE_TOPIC,
-    Checkpoint,
     CheckpointKey,
     NoteKey,
+    PartitionCheckpoint,
     TopicNote,
 )
 from headrace.mirror.state_topic import StateTopic
-from headrace.mirror.summary import TopicSummary
 from headrace.mirror.targets import prepare, release
 from headrace.mirror.verification import verify
-from headrace.mirror.watch import Watch
+from headrace.mirror.watch import TopicWatch
 from headrace.mirror.writer import Writer
 from headrace.model import TopicPartition
+from headrace.patience import StoppedError
 
 _STOP_S = 15.0  # how long a stop waits for what was sent; what comes later is found by the next run
 _LEAST_GROUP_S = 5.0
@@ -47,18 +53,18 @@ class Session:
 
     def __init__(
         self,
-        source: End,
-        target: End,
+        source: Endpoint,
+        target: Endpoint,
         cluster_ids: tuple[str, str],
         state: StateTopic,
         options: Options,
-        listener: Listener,
+        listener: MirrorListener,
         groups: Groups | None,
     ) -> None:
         self._source, self._target = source, target
         self._source_id, self._target_id = cluster_ids
-        self._source_watch = Watch(source, SOURCE, self._source_id)
-        self._target_watch = Watch(target, TARGET, self._target_id)
+        self._source_watch = TopicWatch(source, SOURCE, self._source_id)
+        self._target_watch = TopicWatch(target, TARGET, self._target_id)
         self._target_watch.expect(STATE_TOPIC, state.topic_id)
         self._state, self._options, self._listener = state, options, listener
         self._groups = groups
@@ -72,7 +78,7 @@ class Session:
         )
         # Nothing sent may stay unwatched, however long an answer takes.
         source.meanwhile = target.meanwhile = self._copier.watch
-        self._facts: dict[str, TopicFacts] = {}
+        self._facts: dict[str, MirroredTopic] = {}
         self.away = set[str]()  # topics that were deleted at the source since
         self._released = set[str]()  # topics on which retention may act already
         self._verified: dict[str, str] = {}
@@ -86,7 +92,7 @@ class Session:
         return self._copier.copies
 
     @property
-    def topics(self) -> dict[str, TopicFacts]:
+    def topics(self) -> dict[str, MirroredTopic]:
         """The topics that are copied, as the source had them."""
         return self._facts
 
@@ -200,15 +206,20 @@ class Session:
 
     def stop(self) -> bool:
         """Wait for what was sent and note it as final; False when the target does not take it."""
-        if not self._writer.flush_for(_STOP_S):
-            return False
-        self._copier.serve()
-        is_clean = all(copy.is_settled for copy in self.copies.values())
+        self._target.is_finishing = self._target.is_stopped()
         try:
+            if self._target.is_finishing:
+                self._target_watch.confirm({STATE_TOPIC})  # a silent one is not waited for
+            if not self._writer.flush_for(_STOP_S):
+                return False
+            self._copier.serve()
+            is_clean = all(copy.is_settled for copy in self.copies.values())
             self.note_positions(is_clean=is_clean)
+            return self._writer.flush_for(_STOP_S)
         except StoppedError:  # the target could not be asked whether it is still the same
             return False
-        return self._writer.flush_for(_STOP_S)
+        finally:
+            self._target.is_finishing = False
 
     def close(self) -> None:
         """Let go of both clients; what has arrived is known to the next session."""
@@ -254,7 +265,7 @@ class Session:
 
     def _complete(self, names: list[str]) -> None:
         copies = [copy for name in names for copy in self._copies_of(name)]
-        ends = end_offsets(self._target, [copy.place for copy in copies])
+        ends = self._target.visible_ends([copy.place for copy in copies])
         for copy in copies:
             if ends[copy.place] != copy.acked.target:
                 raise another_writer(copy.place, copy.acked.target, ends[copy.place])
@@ -296,14 +307,14 @@ class Session:
             copy.noted = checkpoint
             self._state.put(self._writer, CheckpointKey(self._source_id, *copy.place), checkpoint)
 
-    def _checkpoint(self, copy: PartitionCopy, *, is_clean: bool) -> Checkpoint:
+    def _checkpoint(self, copy: PartitionCopy, *, is_clean: bool) -> PartitionCheckpoint:
         note = self._note(copy.place.topic)
         return copy.checkpoint(is_clean=is_clean)._replace(
             source_topic_id=note.source_topic_id, target_topic_id=note.target_topic_id
         )
 
     def _end_watch(self) -> None:
-        self._source.meanwhile = self._target.meanwhile = lambda: None
+        self._source.meanwhile = self._target.meanwhile = bool
 
     def _confirm_source(self, topics: Iterable[str]) -> set[str]:
         """Those of the topics that are gone from the source; raises when one was made anew."""
@@ -359,7 +370,7 @@ class Session:
         copies = self.copies.values()
         is_behind = not self._is_caught_up(copies)
         self._listener.progress(
-            Progress(
+            MirrorProgress(
                 COPYING_PHASE if is_behind else FOLLOWING_PHASE,
                 sum(min(copy.sent.source, copy.caught_up_at) - copy.started_at for copy in copies),
                 sum(copy.caught_up_at - copy.started_at for copy in copies),

@@ -27,7 +27,7 @@ class Verified(NamedTuple):
     is_whole: bool = True
 
 
-class Checkpoint(NamedTuple):
+class PartitionCheckpoint(NamedTuple):
     """One partition: the first `target` visible records lie before `source`, and have arrived.
 
     The ids are those of the topics it speaks of: it says nothing of others with their names. They
@@ -68,10 +68,10 @@ class NoteKey(NamedTuple):
 
 
 Key = CheckpointKey | NoteKey
-Entry = Checkpoint | TopicNote
+Entry = PartitionCheckpoint | TopicNote
 
 
-class Row(NamedTuple):
+class StateRow(NamedTuple):
     """One record of the state topic; of two for the same key the higher revision counts."""
 
     revision: int
@@ -83,20 +83,20 @@ def encode_key(key: Key) -> bytes:
     return json.dumps([kind, *key]).encode()
 
 
-def encode_row(row: Row) -> bytes:
+def encode_row(row: StateRow) -> bytes:
     return json.dumps({"revision": row.revision, **_fields(row.entry)}).encode()
 
 
-def decode(key: bytes, value: bytes) -> tuple[Key, Row]:
+def decode(key: bytes, value: bytes) -> tuple[Key, StateRow]:
     """Read one record; raises MirrorError when it is none of ours."""
     try:
         kind, *words = json.loads(key)
         fields: dict[str, Any] = json.loads(value)
         revision = fields.pop("revision")
         if kind == "checkpoint":
-            return CheckpointKey(*words), Row(revision, _checkpoint(fields))
+            return CheckpointKey(*words), StateRow(revision, _checkpoint(fields))
         if kind == "topic":
-            return NoteKey(*words), Row(revision, _note(fields))
+            return NoteKey(*words), StateRow(revision, _note(fields))
     except (ValueError, TypeError, KeyError) as error:
         raise MirrorError(_foreign(key)) from error
     raise MirrorError(_foreign(key))
@@ -106,10 +106,10 @@ def _fields(entry: Entry) -> Mapping[str, object]:
     return entry._asdict()
 
 
-def _checkpoint(fields: dict[str, Any]) -> Checkpoint:
+def _checkpoint(fields: dict[str, Any]) -> PartitionCheckpoint:
     fields["verified"] = Verified(*fields["verified"])
     fields["pairs"] = tuple(Pair(*each) for each in fields["pairs"])
-    return Checkpoint(**fields)
+    return PartitionCheckpoint(**fields)
 
 
 def _note(fields: dict[str, Any]) -> TopicNote:

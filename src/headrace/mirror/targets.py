@@ -1,25 +1,17 @@
 """Topics at the target: made ready for a copy, and given their own configs after it."""
 
-import time
-
-from headrace.mirror.end import UNKNOWN_S, End
+from headrace.client.admin import BROKERS_DEFAULT
+from headrace.mirror.endpoint import UNKNOWN_S, Endpoint, MirroredTopic
 from headrace.mirror.errors import MirrorError
 from headrace.mirror.identity import TARGET, gone_from_target, is_other, made_anew
-from headrace.mirror.listener import Listener
+from headrace.mirror.interface import MirrorListener
 from headrace.mirror.plan import TopicPlan, copying_configs, final_configs
-from headrace.mirror.questions import (
-    TopicFacts,
-    alter_configs,
-    create_topic,
-    grow_topic,
-    topics,
-)
 from headrace.mirror.state import COPYING, DONE, FOLLOWING, TopicNote
 from headrace.mirror.writer import MAX_MESSAGE_BYTES
 
 
 def prepare(
-    target: End,
+    target: Endpoint,
     plan: TopicPlan,
     *,
     name: str,
@@ -32,14 +24,15 @@ def prepare(
     wanted = copying_configs(source.configs, MAX_MESSAGE_BYTES)
     presets = dict[str, str]()
     if plan.target is None:
-        create_topic(target, source.name, source.partition_count, replication_factor, wanted)
+        replicas = replication_factor or BROKERS_DEFAULT
+        target.ensure_topic(source.name, source.partition_count, replicas, wanted)
     else:
         # What somebody set on a topic before the first copy is meant to stay.
         presets = plan.target.configs if note is None else note.presets
         if not (note and note.phase == FOLLOWING and is_following):
-            alter_configs(target, source.name, wanted)
+            target.alter_configs("topic", source.name, wanted)
         if plan.target.partition_count < source.partition_count:
-            grow_topic(target, source.name, source.partition_count)
+            target.grow_topic(source.name, source.partition_count)
     made = _await_topic(target, source.name, source.partition_count)
     if plan.target is not None and is_other(plan.target.topic_id, made.topic_id):
         raise made_anew(TARGET, source.name, plan.target.topic_id, made.topic_id)
@@ -57,7 +50,12 @@ def prepare(
 
 
 def release(
-    target: End, source: TopicFacts, note: TopicNote, listener: Listener, *, is_following: bool
+    target: Endpoint,
+    source: MirroredTopic,
+    note: TopicNote,
+    listener: MirrorListener,
+    *,
+    is_following: bool,
 ) -> TopicNote:
     """Give a complete copy the configs of the source; returns the new note."""
     phase = FOLLOWING if is_following else DONE
@@ -67,23 +65,22 @@ def release(
     for name, why in skipped.items():
         listener.note(f"{source.name}: {name} is not carried over: {why}")
     try:
-        alter_configs(target, source.name, wanted)
+        target.alter_configs("topic", source.name, wanted)
     except MirrorError:
         # One of them is refused, and with it all: find out which.
         for name, value in wanted.items():
             try:
-                alter_configs(target, source.name, {name: value})
+                target.alter_configs("topic", source.name, {name: value})
             except MirrorError as error:
                 listener.note(f"{source.name}: {name}={value} is not carried over: {error}")
     return note._replace(phase=phase)
 
 
-def _await_topic(target: End, name: str, partitions: int) -> TopicFacts:
-    deadline = time.monotonic() + UNKNOWN_S
+def _await_topic(target: Endpoint, name: str, partitions: int) -> MirroredTopic:
+    patience = target.patience(UNKNOWN_S)
     while True:
-        found = topics(target, [name]).get(name)
+        found = target.topics([name]).get(name)
         if found is not None and found.partition_count >= partitions:
             return found
-        if time.monotonic() > deadline:
+        if not patience.pause():
             raise gone_from_target(name, found.topic_id if found else "")
-        target.pause()

@@ -8,20 +8,19 @@ from collections.abc import Callable, Collection
 from zlib import crc32
 
 from headrace.mirror.content import content_of
-from headrace.mirror.end import End
-from headrace.mirror.errors import MirrorError
-from headrace.mirror.identity import from_the_start
-from headrace.mirror.listener import VERIFYING, Listener, Progress
+from headrace.mirror.endpoint import Endpoint
+from headrace.mirror.identity import beyond_repair
+from headrace.mirror.interface import VERIFYING, MirrorListener, MirrorProgress
 from headrace.mirror.partition_copy import PartitionCopy
-from headrace.mirror.reading import Stretch, read
+from headrace.mirror.reading import read
 from headrace.mirror.state import Verified
 from headrace.model import TopicPartition
 
 
 def verify(
-    target: End,
+    target: Endpoint,
     copies: Collection[PartitionCopy],
-    listener: Listener,
+    listener: MirrorListener,
     *,
     may_lack: Callable[[str], bool],
 ) -> set[TopicPartition]:
@@ -29,7 +28,7 @@ def verify(
 
     `may_lack` tells of a topic whether retention or compaction may act on it already.
     """
-    stretches = {copy.place: Stretch(copy.verified.target, copy.acked.target) for copy in copies}
+    stretches = {copy.place: range(copy.verified.target, copy.acked.target) for copy in copies}
     crcs = {copy.place: copy.verified.crc for copy in copies}
     counts = dict.fromkeys(stretches, 0)
     total = sum(each.stop - each.start for each in stretches.values())
@@ -44,7 +43,7 @@ def verify(
         done += len(messages)
         size_bytes += len(whole)
         seconds = time.monotonic() - began_at
-        listener.progress(Progress(VERIFYING, done, total, done, size_bytes, seconds))
+        listener.progress(MirrorProgress(VERIFYING, done, total, done, size_bytes, seconds))
     lacking = set[TopicPartition]()
     for copy in copies:
         place, stretch = copy.place, stretches[copy.place]
@@ -53,16 +52,16 @@ def verify(
             lacking.add(place)
             is_whole = False
         elif counts[place] != stretch.stop - stretch.start:
-            raise MirrorError(
-                f"{place}: the target has {counts[place]} of the {stretch.stop - stretch.start} "
-                f"records from offset {stretch.start} on; to copy it again, "
-                f"{from_the_start(place.topic)}"
+            raise beyond_repair(
+                place,
+                f"the target has {counts[place]} of the {stretch.stop - stretch.start} records "
+                f"from offset {stretch.start} on",
             )
         elif crcs[place] != copy.acked.crc:
-            raise MirrorError(
-                f"{place}: the checksum over offsets {stretch.start} to {stretch.stop} of the "
-                "target is not that of what was copied; to copy it again, "
-                f"{from_the_start(place.topic)}"
+            raise beyond_repair(
+                place,
+                f"the checksum over offsets {stretch.start} to {stretch.stop} of the target is not "
+                "that of what was copied",
             )
         copy.verified = Verified(copy.acked.target, copy.acked.crc, is_whole)
     return lacking

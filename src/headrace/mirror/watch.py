@@ -4,10 +4,9 @@ Whoever has read something asks afterwards, and believes it only then. Whoever n
 the same. What a broker tells that has not heard of a change itself is the one thing this misses.
 """
 
-import time
 from collections.abc import Callable, Collection, Iterable
 
-from headrace.mirror.end import End
+from headrace.mirror.endpoint import Endpoint
 from headrace.mirror.identity import (
     TARGET,
     gone_from_target,
@@ -15,7 +14,6 @@ from headrace.mirror.identity import (
     made_anew,
     other_cluster,
 )
-from headrace.mirror.questions import cluster_id, topic_ids
 
 # A broker that has just started, or just heard of a topic, may not know it for a moment.
 _AWAY_S = 5.0
@@ -25,10 +23,10 @@ _AWAY_S = 5.0
 Confirm = Callable[[Collection[str]], Collection[str]]
 
 
-class Watch:
+class TopicWatch:
     """`side` is SOURCE or TARGET. Owned by one thread."""
 
-    def __init__(self, end: End, side: str, its_cluster_id: str) -> None:
+    def __init__(self, end: Endpoint, side: str, its_cluster_id: str) -> None:
         self._end, self._side, self._cluster_id = end, side, its_cluster_id
         self._ids: dict[str, str] = {}
 
@@ -44,21 +42,15 @@ class Watch:
         """Ask for a topic no more."""
         del self._ids[topic]
 
-    def topic_id(self, topic: str) -> str:
-        """The id a topic is held against."""
-        return self._ids[topic]
-
     def confirm(self, topics: Iterable[str]) -> set[str]:
         """Return when these topics are those expected, with the names of those that are gone.
 
         Raises MirrorIdentityError for one made anew, and for one that is gone from the target.
         """
         asked = set(topics)
-        found = self._look(asked)
-        deadline = time.monotonic() + _AWAY_S
-        while len(found) < len(asked) and time.monotonic() < deadline:
-            self._end.pause()
-            found = self._look(asked)
+        patience = self._end.patience(_AWAY_S)
+        while len(found := self._look(asked)) < len(asked) and patience.pause():
+            pass
         gone = asked - found
         if gone and self._side == TARGET:
             topic = min(gone)
@@ -67,12 +59,12 @@ class Watch:
 
     def confirm_cluster(self) -> None:
         """Return when the cluster is the one it was."""
-        found = cluster_id(self._end)
+        found = self._end.cluster_id()
         if is_other(self._cluster_id, found):
             raise other_cluster(self._side, self._end.label, self._cluster_id, found)
 
     def _look(self, topics: set[str]) -> set[str]:
-        found = topic_ids(self._end, topics)
+        found = self._end.topic_ids(topics)
         for topic, topic_id in found.items():
             if is_other(self._ids[topic], topic_id):
                 raise made_anew(self._side, topic, self._ids[topic], topic_id)

@@ -8,14 +8,14 @@ ends before: the next one looks at what has arrived.
 """
 
 import contextlib
-import time
-from typing import TYPE_CHECKING, Any
+from typing import Any
 
-from headrace.mirror.end import UNKNOWN_S, End, StoppedError
+from headrace.client.error_table import NamedError, is_silence, is_too_large, sentence_of
+from headrace.client.errors import BusError
+from headrace.client.librdkafka import make_producer
+from headrace.mirror.endpoint import UNKNOWN_S, Endpoint
 from headrace.mirror.errors import MirrorError
-
-if TYPE_CHECKING:
-    from confluent_kafka import KafkaError
+from headrace.patience import Patience, StoppedError
 
 # Larger than what brokers take by default: a batch that was small when it was compressed at the
 # source may not be so here.
@@ -40,9 +40,13 @@ class ConnectionLostError(SessionFailedError):
 class Writer:
     """Owned by one thread. `raw.produce` is for the copy's inner loop, the rest for everyone."""
 
-    def __init__(self, end: End, compression: str, client_id: str) -> None:
+    def __init__(self, end: Endpoint, compression: str, client_id: str) -> None:
         self._end = end
-        self.raw: Any = end.producer(
+        self._fatal: str | None = None
+        self._is_lost = False  # whether a connection was lost
+        self.raw: Any = make_producer(
+            end.bus,
+            end.config,
             {
                 "client.id": client_id,
                 "enable.idempotence": True,
@@ -57,42 +61,40 @@ class Writer:
                 "retry.backoff.ms": _RETRY_MS,
                 "retry.backoff.max.ms": _RETRY_MS,
                 "reconnect.backoff.max.ms": 2000,
-            }
+                "error_cb": self._on_error,
+            },
         )
 
     def send(self, topic: str, partition: int, key: bytes, value: bytes) -> None:
         """Queue a message that is not part of a copy."""
         while True:
             try:
-                self.raw.produce(topic, value, key, partition)
+                with self._end.errors():
+                    self.raw.produce(topic, value, key, partition)
             except BufferError:
-                self.make_room()
+                self.wait()
             else:
                 return
 
     def learn(self, topic: str, partitions: int) -> None:
         """Return when the producer knows the topic with this many partitions."""
-        deadline = time.monotonic() + UNKNOWN_S
-        while True:
-            known = self._end.ask(
-                lambda: self.raw.list_topics(topic, timeout=self._end.timeout_s).topics[topic]
-            )
-            if known.error is None and len(known.partitions) >= partitions:
-                return
-            if time.monotonic() > deadline:
-                raise MirrorError(f"{self._end.label} does not know topic {topic} any more")
-            self._end.pause()
 
-    def make_room(self) -> None:
-        """Wait a moment for the queue to shorten; raises StoppedError when told to stop."""
+        def ask() -> Any:
+            return self.raw.list_topics(topic, timeout=self._end.timeout_s).topics[topic]
+
+        def is_known() -> bool:
+            known = self._end.ask(lambda: self._end.call(ask))
+            return known.error is None and len(known.partitions) >= partitions
+
+        if not self._end.patience(UNKNOWN_S).until(is_known):
+            raise MirrorError(f"{self._end.label} does not know topic {topic} any more")
+
+    def wait(self) -> None:
+        """Wait a moment for acknowledgements, and room; raises StoppedError when told to stop."""
         self.raw.poll(_WAIT_S)
         self.check()
         if self._end.is_stopped():
             raise StoppedError
-
-    def wait(self) -> None:
-        """Wait a moment for acknowledgements; raises StoppedError when told to stop."""
-        self.make_room()
 
     def serve(self) -> None:
         """Take in what has been acknowledged."""
@@ -101,12 +103,12 @@ class Writer:
 
     def flush(self) -> None:
         """Return when everything queued has arrived; raises StoppedError when told to stop."""
-        deadline = time.monotonic() + STALL_S
+        patience = Patience(STALL_S)
         while self.raw.flush(_WAIT_S):
             self.check()
             if self._end.is_stopped():
                 raise StoppedError
-            if time.monotonic() > deadline:
+            if patience.is_over:
                 raise ConnectionLostError(f"no acknowledgement for {STALL_S:g} s")
         self.check()
 
@@ -118,29 +120,35 @@ class Writer:
 
     def check(self) -> None:
         """Raise SessionFailedError when the producer has given up."""
-        if self._end.fatal is not None:
-            raise SessionFailedError(self._end.fatal.str())
-        if self._end.is_lost:
+        if self._fatal is not None:
+            raise SessionFailedError(self._fatal)
+        if self._is_lost:
             if len(self.raw):
                 raise ConnectionLostError("the connection was lost")
-            self._end.is_lost = False
+            self._is_lost = False
 
     def close(self) -> None:
         """Forget what has not arrived. Some of it may arrive all the same, for a while."""
-        from confluent_kafka import KafkaException
-
         # To purge what is under way is a fatal error to a gapless producer, and confluent_kafka
         # raises it from whichever callback comes next.
-        with contextlib.suppress(KafkaException, SystemError):
+        with contextlib.suppress(BusError, SystemError), self._end.errors():
             self.raw.purge(in_queue=True, in_flight=True, blocking=True)
             self.raw.flush(1)
+        self.raw = None  # or its `error_cb`, which is ours, would keep both
+
+    def _on_error(self, error: Any) -> None:
+        if error.fatal():
+            self._fatal = error.str()
+        elif is_silence(error):
+            self._is_lost = True
+        self._end.on_error(error)
 
 
-def refusal(end: End, place: object, error: "KafkaError") -> MirrorError:
+def refusal(end: Endpoint, place: object, error: NamedError) -> MirrorError:
     """What a message the target does not take means."""
-    if error.code() == error.MSG_SIZE_TOO_LARGE:
+    if is_too_large(error):
         return MirrorError(
             f"{end.label} takes no message as large as the next of {place}; raise "
             "message.max.bytes and replica.fetch.max.bytes there"
         )
-    return MirrorError(f"{end.label} refused a message of {place}: {error.str()}")
+    return MirrorError(f"{end.label} refused a message of {place}: {sentence_of(error)}")

@@ -5,7 +5,7 @@ where Hadoop says no more than `false`, as `rename`, `delete` and `mkdirs` do.
 """
 
 import os
-from collections.abc import Iterator
+from collections.abc import Iterable, Iterator, Mapping, Sequence
 from contextlib import contextmanager
 from dataclasses import dataclass
 from typing import TYPE_CHECKING, Any
@@ -24,7 +24,7 @@ class TakenError(SinkError):
 
 
 @dataclass(frozen=True, slots=True)
-class Entry:
+class FileStatus:
     """One file or directory of a listing."""
 
     name: str
@@ -56,13 +56,13 @@ class HadoopFiles:
         with self._told("look at", name):
             return bool(self._fs.exists(self._path(name)))
 
-    def list(self, name: str = "") -> list[Entry]:
+    def list(self, name: str = "") -> list[FileStatus]:
         """What is in a directory, by name; nothing if it is not there."""
         try:
             with self._told("list", name):
                 found = self._fs.listStatus(self._path(name))
                 entries = [
-                    Entry(
+                    FileStatus(
                         each.getPath().getName(),
                         each.isDirectory(),
                         each.getLen(),
@@ -75,6 +75,25 @@ class HadoopFiles:
                 return []
             raise
         return sorted(entries, key=lambda entry: entry.name)
+
+    def names(self, directory: str) -> Sequence[str]:
+        """The names of what is in a directory."""
+        return [each.name for each in self.list(directory)]
+
+    def statuses(self, names: Iterable[str]) -> Any:
+        """What is known of these files, as Java's own libraries take it."""
+        found = self._jvm.java.util.ArrayList()
+        for name in names:
+            with self._told("look at", name):
+                found.add(self._fs.getFileStatus(self._path(name)))
+        return found
+
+    def configuration(self, more: Mapping[str, str]) -> Any:
+        """How this file system is reached, for Java's own libraries."""
+        configuration = self._jvm.org.apache.hadoop.conf.Configuration(self._conf)
+        for name, value in more.items():
+            configuration.set(name, value)
+        return configuration
 
     def make_directory(self, name: str = "") -> None:
         """Make it with all above it, if it is not there."""
@@ -91,6 +110,9 @@ class HadoopFiles:
                 return bytes(stream.readAllBytes()).decode()
             finally:
                 stream.close()
+
+    def read_if_there(self, name: str) -> str | None:
+        return self.read(name) if self.exists(name) else None
 
     def write_whole(self, name: str, text: str) -> None:
         """Write a small file so that nobody ever sees a part of it; TakenError if it is there."""
@@ -133,6 +155,11 @@ class HadoopFiles:
         if not self.exists(new_name) and self.exists(name):
             raise self._refused("rename", name)
         return False
+
+    def move(self, name: str, target: str) -> None:
+        """Give something another name, in a directory that is made; nothing if it is not there."""
+        self.make_directory(target.rpartition("/")[0])
+        self.rename(name, target)
 
     def delete(self, name: str) -> None:
         """Delete a file or a whole directory, if it is there."""

@@ -66,7 +66,7 @@ class TopicsInUse:
         return self.refuse(topic)
 
 
-def refuse_twins(sinks: Iterable[Sink]) -> None:
+def refuse_duplicates(sinks: Iterable[Sink]) -> None:
     """Raise PipelineDefinitionError if two sinks are one place."""
     seen = set[str]()
     for sink in sinks:

@@ -10,15 +10,18 @@ import os
 import pkgutil
 import sys
 import traceback
-from collections.abc import Callable, Iterator
+from collections.abc import Callable, Iterable, Iterator, Mapping
 from importlib.metadata import EntryPoint, entry_points
 from pathlib import Path
 from types import ModuleType
 
 from headrace.errors import HeadraceError
 from headrace.pipelines import shipped
+from headrace.pipelines.definition import Pipeline, Sink
 from headrace.pipelines.definition_module import PipelineModule, from_module, suggestion
 from headrace.pipelines.errors import PipelineDefinitionError
+from headrace.pipelines.sinks.uri import parse_sink
+from headrace.pipelines.source import TopicSource
 from headrace.pipelines.yaml_pipeline import load_yaml
 
 GROUP = "headrace.pipelines"
@@ -65,6 +68,26 @@ def find(name_or_path: str) -> PipelineModule:
         if hint.endswith("?")
         else f"there is no pipeline {name_or_path}{hint}; a file's name ends in .py or .yaml"
     )
+
+
+def load_pipeline(
+    name_or_path: str | Path,
+    *,
+    source: TopicSource | str | None = None,
+    sinks: Iterable[Sink | str] = (),
+    options: Mapping[str, str] | None = None,
+) -> Pipeline:
+    """The pipeline of this name or in this file, ready to run.
+
+        load_pipeline("archive", source="orders", sinks=["parquet:lake"])
+
+    What is said here wins over its own. A source may be a topic's name, a sink what `--to` takes.
+    """
+    options = dict(options or {})
+    module = find(str(name_or_path))
+    named = TopicSource(topics=(source,)) if isinstance(source, str) else source
+    made = [parse_sink(each, options) if isinstance(each, str) else each for each in sinks]
+    return module.build(options, named, made)
 
 
 def _sound(module: PipelineModule) -> PipelineModule:

@@ -46,12 +46,10 @@ from pathlib import Path
 import pytest
 from pyspark.testing import assertDataFrameEqual
 
-from headrace.client.producer import Producer
-from headrace.pipelines import Bus, Run, TopicSource
-from headrace.pipelines.registry import find
-from headrace.pipelines.spark.session import open_session
+from headrace import Bus, Producer
+from headrace.pipelines import Run, load_pipeline, open_session
 
-MODULE = find(str(Path(__file__).with_name("{file}")))
+FILE = Path(__file__).with_name("{file}")
 
 
 @pytest.fixture(scope="session")
@@ -60,7 +58,7 @@ def spark():
 
 
 def test_only_hot_readings_are_kept(spark):
-    pipeline = MODULE.build()
+    pipeline = load_pipeline(FILE)
     readings = spark.createDataFrame(
         [("cellar", 11.5), ("oven", 180.0)], "sensor string, celsius double"
     )
@@ -75,7 +73,7 @@ def test_a_record_on_the_bus_becomes_a_row(spark, headrace_bootstrap):
     bus = Bus(headrace_bootstrap)
     with Producer(bus) as producer:
         producer.send("readings", b'{{"sensor": "oven", "celsius": 180.0}}')
-    pipeline = MODULE.build(source=TopicSource(topics=("readings",)))
+    pipeline = load_pipeline(FILE, source="readings")
     run = Run(spark=spark, bus=bus, name="{name}", app_id="test")
 
     rows = pipeline.transform(pipeline.decoder.decode(pipeline.source.batch(run)))

@@ -13,12 +13,13 @@ from dataclasses import dataclass, fields
 from typing import TYPE_CHECKING
 
 from headrace.client.bus import ISOLATION_LEVEL, Bus
+from headrace.client.librdkafka import Partition
 from headrace.client.positions import LATEST, OLDEST, Kind, Position, parse_position
 from headrace.errors import ConfigError
 from headrace.pipelines.dead_letters.letter import SUFFIX as LETTERS_SUFFIX
 from headrace.pipelines.definition import RECORD_SCHEMA, Run, Source
 from headrace.pipelines.errors import PipelineDefinitionError, SourceError
-from headrace.pipelines.topic_positions import Partition, TopicPositions
+from headrace.pipelines.topic_positions import TopicPositions
 
 if TYPE_CHECKING:
     from pyspark.sql import DataFrame, SparkSession
@@ -39,7 +40,7 @@ _CONSUMER = {
 FAIL, GO_ON = "fail", "go-on"
 
 # First and last offset of each partition, half-open.
-Ranges = dict[Partition, tuple[int, int]]
+OffsetRanges = dict[Partition, tuple[int, int]]
 
 
 @dataclass(frozen=True, kw_only=True)
@@ -97,8 +98,8 @@ class TopicSource(Source):
 
     def describe(self) -> str:
         """A few words for people: `topics orders, payments from the oldest`."""
-        words = f"{self._names()} from {_in_words(self.start or 'oldest')}"
-        return f"{words} to {_in_words(self.end)}" if self.end is not None else words
+        words = f"{self._names()} from {_with_article(self.start or 'oldest')}"
+        return f"{words} to {_with_article(self.end)}" if self.end is not None else words
 
     def describe_resumed(self) -> str:
         """`topics orders, payments from where the run before ended`."""
@@ -149,7 +150,7 @@ class TopicSource(Source):
         ranges = self.ranges(run.bus)
         return read_ranges(run.spark, run.bus, ranges, self._batch_options())
 
-    def ranges(self, bus: Bus) -> Ranges:
+    def ranges(self, bus: Bus) -> OffsetRanges:
         """The offsets a batch reads, half-open; an empty range is (n, n)."""
         positions = TopicPositions(bus)
         partitions = self._partitions(positions, bus)
@@ -278,7 +279,7 @@ def _consumer_options(bus: Bus) -> dict[str, str]:
 
 
 def read_ranges(
-    spark: "SparkSession", bus: Bus, ranges: Ranges, options: Mapping[str, str] | None = None
+    spark: "SparkSession", bus: Bus, ranges: OffsetRanges, options: Mapping[str, str] | None = None
 ) -> "DataFrame":
     """Exactly these offsets, as records of RECORD_SCHEMA."""
     held = {each: bounds for each, bounds in ranges.items() if bounds[0] < bounds[1]}
@@ -354,7 +355,7 @@ def _parse(text: str) -> Position:
         raise PipelineDefinitionError(f"{error.value!r} is no position; {error.wanted}") from None
 
 
-def _in_words(text: str) -> str:
+def _with_article(text: str) -> str:
     return f"the {text}" if text in ("oldest", "latest") else text
 
 

@@ -13,12 +13,11 @@ from headrace.client.admin import DEFAULT_TIMEOUT_S, Admin
 from headrace.client.bus import READ_COMMITTED, READ_UNCOMMITTED, Bus
 from headrace.client.error_table import is_silence
 from headrace.client.errors import BusError, PropertyError
+from headrace.client.librdkafka import Partition
 from headrace.model import INTERNAL_TOPICS
 from headrace.pipelines.errors import SourceError
 
 _NEAR_NAMES = 3  # more than three suggestions are a list, not a hint
-
-Partition = tuple[str, int]  # topic and partition
 
 
 class BusSilentError(SourceError):

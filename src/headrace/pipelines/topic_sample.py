@@ -10,9 +10,9 @@ from typing import Any
 
 from headrace.client.bus import Bus
 from headrace.client.errors import BusError
+from headrace.client.librdkafka import Partition
 from headrace.client.ranges import read_ranges
 from headrace.pipelines.errors import SourceError
-from headrace.pipelines.topic_positions import Partition
 
 # Enough to see the fields that are not in every record; a partition has at least a few.
 SAMPLE_RECORDS = 400
@@ -22,7 +22,7 @@ _LOG_APPEND_TIME = 2  # librdkafka's number of it
 
 
 @dataclass(frozen=True)
-class Sample:
+class TopicSample:
     """What was seen. `has_broker_times`: every record was stamped by the broker."""
 
     values: tuple[bytes, ...]
@@ -49,11 +49,11 @@ class Sample:
             return False
 
 
-def take_sample(bus: Bus, ranges: Mapping[Partition, tuple[int, int]]) -> Sample:
+def take_sample(bus: Bus, ranges: Mapping[Partition, tuple[int, int]]) -> TopicSample:
     """Read the first and last records of these half-open ranges."""
     held = {each: bounds for each, bounds in ranges.items() if bounds[0] < bounds[1]}
     if not held:
-        return Sample((), has_broker_times=False)
+        return TopicSample((), has_broker_times=False)
     count = max(SAMPLE_RECORDS // (2 * len(held)), _LEAST_PER_PARTITION)
     first = {each: (start, min(start + count, end)) for each, (start, end) in held.items()}
     last = {
@@ -65,7 +65,7 @@ def take_sample(bus: Bus, ranges: Mapping[Partition, tuple[int, int]]) -> Sample
         messages = [*_read(bus, first), *_read(bus, last)]
     except BusError as error:
         raise SourceError(f"{bus.bootstrap}: {error}") from error
-    return Sample(
+    return TopicSample(
         tuple(each.value() for each in messages if each.value() is not None),
         has_broker_times=bool(messages)
         and all(each.timestamp()[0] == _LOG_APPEND_TIME for each in messages),

@@ -14,8 +14,8 @@ from headrace.pipelines.decoders.ddl import parse_ddl
 from headrace.pipelines.definition import RECORD_COLUMN, Decoder, Run
 from headrace.pipelines.errors import PipelineDefinitionError
 from headrace.pipelines.json_shape import quoted, shape_of
-from headrace.pipelines.source import Ranges, TopicSource, read_ranges
-from headrace.pipelines.topic_sample import Sample, take_sample
+from headrace.pipelines.source import OffsetRanges, TopicSource, read_ranges
+from headrace.pipelines.topic_sample import TopicSample, take_sample
 
 if TYPE_CHECKING:
     from pyspark.sql import DataFrame, SparkSession
@@ -40,7 +40,7 @@ class Shape:
         return f"{self.format} with {self.schema}" if self.schema else self.format
 
 
-def find_shape(format: str, schema: str | None, sample: Sample | None) -> Shape:
+def find_shape(format: str, schema: str | None, sample: TopicSample | None) -> Shape:
     """The shape that was asked for, as far as it was; the rest by the sample."""
     if format not in FORMATS:
         raise PipelineDefinitionError(f"format {format!r}: write {', '.join(FORMATS)}")
@@ -118,7 +118,7 @@ def stream_topic(
     return as_table(source.stream(run), shape)
 
 
-def _shape_of_topic(bus: Bus, ranges: Ranges, format: str, schema: str | None) -> Shape:
+def _shape_of_topic(bus: Bus, ranges: OffsetRanges, format: str, schema: str | None) -> Shape:
     sample = take_sample(bus, ranges) if needs_sample(format, schema) else None
     return find_shape(format, schema, sample)
 

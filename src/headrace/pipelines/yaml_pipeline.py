@@ -75,11 +75,12 @@ def sql_transform(query: str, where: str) -> Transform:
     def transform(rows: "DataFrame") -> "DataFrame":
         from pyspark.errors import AnalysisException
 
-        from headrace.pipelines.sql_query.failures import hush, sentence_of
+        from headrace.pipelines.spark.session import silence_query_loggers
+        from headrace.pipelines.sql_query.failures import sentence_of
         from headrace.pipelines.sql_query.statements import refuse_statements
 
         nonlocal is_known_to_read
-        hush()
+        silence_query_loggers()
         try:
             if not is_known_to_read:  # Spark runs a statement at once, and with each batch
                 refuse_statements(rows.sparkSession, query)

@@ -23,8 +23,9 @@ from headrace.protocol.primitives import (
     write_string,
     write_uvarint,
 )
+from headrace.protocol.versions import FETCH, FIRST_FLEXIBLE
 
-FLEXIBLE_FROM = 12
+FLEXIBLE_FROM = FIRST_FLEXIBLE[FETCH]
 TOPIC_IDS_FROM = 13
 SESSIONS_FROM = 7
 # Topics and partitions that are read between two steps of `read_steps`: a quarter of a millisecond.

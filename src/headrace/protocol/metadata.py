@@ -12,12 +12,13 @@ from uuid import UUID
 from headrace.model import Topic
 from headrace.protocol.codec import Encoded
 from headrace.protocol.primitives import write_array_length, write_uvarint
+from headrace.protocol.versions import FIRST_FLEXIBLE, METADATA
 
 _INTERNAL_SINCE = 1
 _OFFLINE_SINCE = 5
 _EPOCH_SINCE = 7
 _OPERATIONS_SINCE = 8
-_FLEXIBLE_SINCE = 9
+_FLEXIBLE_SINCE = FIRST_FLEXIBLE[METADATA]
 _IDS_SINCE = 10
 _CLUSTER_OPERATIONS_UNTIL = 10
 _ERROR_SINCE = 13
@@ -30,7 +31,7 @@ _INT16, _INT32, _HEAD = Struct(">h"), Struct(">i"), Struct(">hii")
 _OPERATIONS_UNKNOWN = -(2**31)
 
 
-class TopicWriter:
+class MetadataWriter:
     """Writes topics as one version of Metadata has them, led by the one broker there is."""
 
     def __init__(self, version: int, node_id: int, operations: int) -> None:

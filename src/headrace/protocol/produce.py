@@ -29,11 +29,12 @@ from headrace.protocol.primitives import (
     write_array_length,
     write_string,
 )
+from headrace.protocol.versions import FIRST_FLEXIBLE, PRODUCE
 
 ZSTD_FROM = 7
 # As many as a topic may have: all of them, once.
 MAX_PARTITIONS = 10_000
-FLEXIBLE_FROM = 9
+FLEXIBLE_FROM = FIRST_FLEXIBLE[PRODUCE]
 TOPIC_IDS_FROM = 13
 _ID_SIZE = 16
 

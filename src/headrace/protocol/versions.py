@@ -6,13 +6,13 @@ response header v1. ApiVersions answers with header v0 all the same (KIP-511).
 
 from headrace.protocol.errors import WireError
 
-API_VERSIONS = 18
+PRODUCE, FETCH, METADATA, API_VERSIONS = 0, 1, 3, 18
 
 FIRST_FLEXIBLE: dict[int, int] = {
-    0: 9,  # Produce
-    1: 12,  # Fetch
+    PRODUCE: 9,
+    FETCH: 12,
     2: 6,  # ListOffsets
-    3: 9,  # Metadata
+    METADATA: 9,
     8: 8,  # OffsetCommit
     9: 6,  # OffsetFetch
     10: 3,  # FindCoordinator
@@ -22,7 +22,7 @@ FIRST_FLEXIBLE: dict[int, int] = {
     14: 4,  # SyncGroup
     15: 5,  # DescribeGroups
     16: 3,  # ListGroups
-    18: 3,  # ApiVersions
+    API_VERSIONS: 3,
     19: 5,  # CreateTopics
     20: 4,  # DeleteTopics
     21: 2,  # DeleteRecords

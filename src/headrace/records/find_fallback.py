@@ -7,17 +7,10 @@ import struct
 from collections.abc import Iterator
 
 from headrace.records.batch import HEADER, HEADER_SIZE, LENGTH_PREFIX_SIZE, MIN_BATCH_LENGTH, Buffer
+from headrace.records.scan_fallback import BrokenRecordError, CutShortError, read_number
 
 _TIME_ENTRY = struct.Struct(">qi")
 _LEAST, _MOST = -(2**63), 2**63 - 1
-
-
-class _BrokenRecordError(Exception):
-    """Carries the sentence out of the walk."""
-
-
-class _CutShortError(Exception):
-    """The bytes end inside a number."""
 
 
 def find_record(
@@ -38,7 +31,7 @@ def find_record(
         for time, offset in _times(records, count, base_timestamp, base_offset, is_append_time):
             if offset >= start_offset and time >= timestamp:
                 return time, offset
-    except _BrokenRecordError as fault:
+    except BrokenRecordError as fault:
         return str(fault)
     return None
 
@@ -57,7 +50,7 @@ def find_newest(
         for time, offset in _times(records, count, base_timestamp, base_offset, is_append_time):
             if offset >= start_offset and (newest is None or time > newest[0]):
                 newest = time, offset
-    except _BrokenRecordError as fault:
+    except BrokenRecordError as fault:
         return str(fault)
     return newest
 
@@ -101,47 +94,29 @@ def _times(
     records: Buffer, count: int, base_timestamp: int, base_offset: int, is_append_time: bool
 ) -> Iterator[tuple[int, int]]:
     if count < 0:
-        raise _BrokenRecordError(f"the batch counts {count} records")
+        raise BrokenRecordError(f"the batch counts {count} records")
     view = memoryview(records)
     position = 0
     for index in range(count):
         try:
-            length, position = _read_number(view, position, len(view), index, 32)
-        except _CutShortError:
-            raise _BrokenRecordError(f"record {index} is cut short") from None
+            length, position = read_number(view, position, len(view), index, 32)
+        except CutShortError:
+            raise BrokenRecordError(f"record {index} is cut short") from None
         if length < 0:
-            raise _BrokenRecordError(f"record {index} has a length of {length}")
+            raise BrokenRecordError(f"record {index} has a length of {length}")
         end = position + length
         if end > len(view):
-            raise _BrokenRecordError(f"record {index} is cut short")
+            raise BrokenRecordError(f"record {index} is cut short")
         try:
             if position == end:
-                raise _CutShortError
-            time_delta, position = _read_number(view, position + 1, end, index, 64)
-            offset_delta, position = _read_number(view, position, end, index, 32)
-        except _CutShortError:
-            raise _BrokenRecordError(f"record {index} runs past its length") from None
+                raise CutShortError
+            time_delta, position = read_number(view, position + 1, end, index, 64)
+            offset_delta, position = read_number(view, position, end, index, 32)
+        except CutShortError:
+            raise BrokenRecordError(f"record {index} runs past its length") from None
         time = base_timestamp if is_append_time else base_timestamp + time_delta
         offset = base_offset + offset_delta
         if not (_LEAST <= time <= _MOST and _LEAST <= offset <= _MOST):
-            raise _BrokenRecordError(f"record {index} has a time or an offset beyond 64 bits")
+            raise BrokenRecordError(f"record {index} has a time or an offset beyond 64 bits")
         yield time, offset
         position = end
-
-
-def _read_number(
-    view: memoryview, position: int, end: int, index: int, bits: int
-) -> tuple[int, int]:
-    raw = shift = 0
-    while shift < bits:
-        if position >= end:
-            raise _CutShortError
-        byte = view[position]
-        position += 1
-        raw |= (byte & 0x7F) << shift
-        if byte < 0x80:
-            if raw >> bits:
-                break
-            return raw >> 1 ^ -(raw & 1), position
-        shift += 7
-    raise _BrokenRecordError(f"record {index} has a number that is too long")

@@ -46,11 +46,11 @@ _RESERVED_ATTRIBUTES = 0xFFFF & ~(2 * DELETE_HORIZON_BIT - 1)
 _INT64_MIN = -(2**63)
 
 
-class _BrokenRecordError(Exception):
+class BrokenRecordError(Exception):
     """Carries the sentence out of the walk."""
 
 
-class _CutShortError(Exception):
+class CutShortError(Exception):
     """The bytes end inside a number."""
 
 
@@ -137,7 +137,7 @@ def check_records(
                 continue
             if len(listed) < MAX_LISTED_FAULTS:
                 listed.append((index, kind, timestamp))
-    except _BrokenRecordError as fault:
+    except BrokenRecordError as fault:
         return INVALID, str(fault)
     if position != len(view):
         return INVALID, f"{len(view) - position} bytes follow the last record"
@@ -221,60 +221,60 @@ def _crc_fault(header: BatchHeader, crc: int) -> str:
 def _check_record(view: memoryview, position: int, index: int) -> tuple[int, int, bool]:
     """Where the record at `position` ends, its timestamp delta and whether it has a key."""
     try:
-        length, position = _read_number(view, position, len(view), index)
-    except _CutShortError:
-        raise _BrokenRecordError(f"record {index} is cut short") from None
+        length, position = read_number(view, position, len(view), index)
+    except CutShortError:
+        raise BrokenRecordError(f"record {index} is cut short") from None
     if length < 0:
-        raise _BrokenRecordError(f"record {index} has a length of {length}")
+        raise BrokenRecordError(f"record {index} has a length of {length}")
     end = position + length
     if end > len(view):
-        raise _BrokenRecordError(f"record {index} is cut short")
+        raise BrokenRecordError(f"record {index} is cut short")
     try:
         position, timestamp_delta, has_key = _check_body(view, position, end, index)
-    except _CutShortError:
-        raise _BrokenRecordError(f"record {index} runs past its length") from None
+    except CutShortError:
+        raise BrokenRecordError(f"record {index} runs past its length") from None
     if position != end:
-        raise _BrokenRecordError(f"record {index} is shorter than its length")
+        raise BrokenRecordError(f"record {index} is shorter than its length")
     return end, timestamp_delta, has_key
 
 
 def _check_body(view: memoryview, position: int, end: int, index: int) -> tuple[int, int, bool]:
     if position == end:
-        raise _CutShortError
-    timestamp_delta, position = _read_number(view, position + 1, end, index, bits=64)
-    offset_delta, position = _read_number(view, position, end, index)
+        raise CutShortError
+    timestamp_delta, position = read_number(view, position + 1, end, index, bits=64)
+    offset_delta, position = read_number(view, position, end, index)
     if offset_delta != index:
-        raise _BrokenRecordError(f"record {index} has offset delta {offset_delta}")
+        raise BrokenRecordError(f"record {index} has offset delta {offset_delta}")
     key_length, position = _skip_field(view, position, end, index)
     _, position = _skip_field(view, position, end, index)
-    header_count, position = _read_number(view, position, end, index)
+    header_count, position = read_number(view, position, end, index)
     if header_count < 0:
-        raise _BrokenRecordError(f"record {index} has {header_count} headers")
+        raise BrokenRecordError(f"record {index} has {header_count} headers")
     for _ in range(header_count):
         name_length, position = _skip_field(view, position, end, index)
         if name_length < 0:
-            raise _BrokenRecordError(f"record {index} has a header without a key")
+            raise BrokenRecordError(f"record {index} has a header without a key")
         _, position = _skip_field(view, position, end, index)
     return position, timestamp_delta, key_length >= 0
 
 
 def _skip_field(view: memoryview, position: int, end: int, index: int) -> tuple[int, int]:
     """Length of a key or value (-1 for null) and the position after it."""
-    length, position = _read_number(view, position, end, index)
+    length, position = read_number(view, position, end, index)
     if length < -1:
-        raise _BrokenRecordError(f"record {index} has a field of {length} bytes")
+        raise BrokenRecordError(f"record {index} has a field of {length} bytes")
     if length > end - position:
-        raise _CutShortError
+        raise CutShortError
     return length, position + max(length, 0)
 
 
-def _read_number(
+def read_number(
     view: memoryview, position: int, end: int, index: int, bits: int = 32
 ) -> tuple[int, int]:
     raw = shift = 0
     while shift < bits:
         if position >= end:
-            raise _CutShortError
+            raise CutShortError
         byte = view[position]
         position += 1
         raw |= (byte & 0x7F) << shift
@@ -283,4 +283,4 @@ def _read_number(
                 break
             return raw >> 1 ^ -(raw & 1), position
         shift += 7
-    raise _BrokenRecordError(f"record {index} has a number that is too long")
+    raise BrokenRecordError(f"record {index} has a number that is too long")

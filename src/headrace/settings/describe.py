@@ -3,7 +3,7 @@
 from collections.abc import Mapping
 from typing import NamedTuple
 
-from headrace.settings import acting, catalogue
+from headrace.settings import catalogue, effects
 from headrace.settings.catalogue import ConfigType, Setting, find_broker_setting
 from headrace.settings.layers import ConfigSource, Layers, Synonym
 from headrace.settings.values import Value, parse, show
@@ -62,7 +62,7 @@ def describe_overridable(
             # Kafka lists a group's own default; a topic's without a broker's name it does not.
             synonyms += (Synonym(name, setting.default, ConfigSource.DEFAULT_CONFIG),)
         winner = synonyms[0].source if synonyms else ConfigSource.DEFAULT_CONFIG
-        documentation = acting.TOPIC_EFFECTS.get(name) if settings is catalogue.TOPIC else None
+        documentation = effects.TOPIC_EFFECTS.get(name) if settings is catalogue.TOPIC else None
         entries.append(_entry(setting, values[name], winner, synonyms, documentation))
     return entries
 
@@ -73,7 +73,7 @@ def _broker_entry(name: str, layers: Layers) -> ConfigEntry:
     synonyms = layers.synonyms(setting)
     source = synonyms[0].source if synonyms else ConfigSource.DEFAULT_CONFIG
     value = None if raw is None else parse(setting, raw)
-    return _entry(setting, value, source, synonyms, acting.BROKER_EFFECTS.get(name))
+    return _entry(setting, value, source, synonyms, effects.BROKER_EFFECTS.get(name))
 
 
 def _entry(

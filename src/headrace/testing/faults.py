@@ -17,7 +17,7 @@ from headrace.testing.api_names import api_key
 ANY_API = -1
 
 
-class Kind(Enum):
+class FaultKind(Enum):
     """What happens to the request."""
 
     FAIL = "answered with an error, and not carried out"
@@ -27,10 +27,10 @@ class Kind(Enum):
 
 
 @dataclass(slots=True)
-class Fault:
+class FaultRule:
     """One rule, and how far it has come."""
 
-    kind: Kind
+    kind: FaultKind
     api_key: int
     nth: int
     times: int | None  # None: from the nth on, for ever
@@ -51,7 +51,7 @@ class Faults:
 
     def __init__(self) -> None:
         self._lock = threading.Lock()
-        self._rules: list[Fault] = []
+        self._rules: list[FaultRule] = []
         self.is_refusing = False
 
     def fail(
@@ -61,21 +61,21 @@ class Faults:
 
         `error` is Kafka's name, in any case (`NOT_LEADER_OR_FOLLOWER`), or its number.
         """
-        self._add(Fault(Kind.FAIL, api_key(api), nth, times, code=_code(error)))
+        self._add(FaultRule(FaultKind.FAIL, api_key(api), nth, times, code=_code(error)))
 
     def delay(
         self, api: str | int | None, seconds: float, *, nth: int = 1, times: int | None = None
     ) -> None:
         """Hold requests for `api` (None: all) back this long before they are carried out."""
-        self._add(Fault(Kind.DELAY, _key(api), nth, times, seconds=seconds))
+        self._add(FaultRule(FaultKind.DELAY, _key(api), nth, times, seconds=seconds))
 
     def disconnect(self, api: str | int | None, *, nth: int = 1, times: int | None = 1) -> None:
         """Close the connection on the nth request for `api`; it is not carried out."""
-        self._add(Fault(Kind.DISCONNECT, _key(api), nth, times))
+        self._add(FaultRule(FaultKind.DISCONNECT, _key(api), nth, times))
 
     def lose_answer(self, api: str | int | None, *, nth: int = 1, times: int | None = 1) -> None:
         """Carry the nth request for `api` out, and close the connection instead of answering."""
-        self._add(Fault(Kind.LOSE_ANSWER, _key(api), nth, times))
+        self._add(FaultRule(FaultKind.LOSE_ANSWER, _key(api), nth, times))
 
     @contextmanager
     def refused_connections(self) -> Iterator[None]:
@@ -92,13 +92,13 @@ class Faults:
             self._rules.clear()
         self.is_refusing = False
 
-    def strike(self, key: int) -> Fault | None:
+    def strike(self, key: int) -> FaultRule | None:
         """Count a request for an API in; the rule that strikes it, if one does."""
         with self._lock:
             striking = [rule for rule in self._rules if rule.strikes(key)]
         return striking[0] if striking else None
 
-    def _add(self, fault: Fault) -> None:
+    def _add(self, fault: FaultRule) -> None:
         if fault.nth < 1 or (fault.times is not None and fault.times < 1):
             raise ValueError(f"nth={fault.nth}, times={fault.times}: both count from 1")
         with self._lock:

@@ -5,7 +5,7 @@
 
 The janitor reads from a pipe whose other end only we hold. When the pipe ends, however we did,
 it ends the processes, unmounts and removes the directories that it was told of and that nobody
-has taken back. It is this file, run as a program: hence nothing but the standard library here.
+has taken back. It is this file, run as a program: hence nothing of headrace.testing here.
 """
 
 import atexit
@@ -18,21 +18,28 @@ import signal
 import subprocess
 import sys
 import tempfile
-import time
 from collections.abc import Iterable, Iterator, Sequence
 from pathlib import Path
 from typing import IO, Any, Literal, NamedTuple
+
+import psutil
+
+from headrace.patience import Patience
+from headrace.process_lookup import Process, process_of
 
 # In this order: what runs keeps files open, and what is mounted cannot be removed.
 Kind = Literal["process", "environment", "mount", "directory"]
 _ORDER: tuple[Kind, ...] = ("process", "environment", "mount", "directory")
 _GRACE_S = 20.0  # a database that is asked to end at once, on a busy machine
 _KILL_PATIENCE_S = 60.0
-_POLL_S = 0.05
-_PROC = Path("/proc")
+_LONGEST_PAUSE_S = 0.1
+# Whatever we import from, and none of what Python's own start would run.
+_PROGRAM = (
+    "import runpy, sys; sys.path[:] = sys.argv[2:]; runpy.run_path(sys.argv[1], None, '__main__')"
+)
 
 
-class Entry(NamedTuple):
+class CleanupTask(NamedTuple):
     """One thing to clear away. `value` is a number for a process, a path or NAME=VALUE else."""
 
     kind: Kind
@@ -47,7 +54,7 @@ class Janitor:
     def __init__(self) -> None:
         self._count = 0
         self._process = subprocess.Popen(
-            [sys.executable, "-I", "-S", __file__],
+            [sys.executable, "-I", "-S", "-c", _PROGRAM, __file__, *map(os.path.abspath, sys.path)],
             stdin=subprocess.PIPE,
             stdout=subprocess.DEVNULL,
             stderr=subprocess.DEVNULL,
@@ -57,7 +64,7 @@ class Janitor:
         )
         atexit.register(self.dismiss)
 
-    def entrust(self, entry: Entry) -> int:
+    def entrust(self, entry: CleanupTask) -> int:
         """Have it cleared away unless it is taken back; return the number to do so by."""
         self._count += 1
         number = self._count
@@ -88,12 +95,12 @@ def _janitor_of(_pid: int) -> Janitor:
 
 
 def entrust(kind: Kind, value: object, sent: signal.Signals = signal.SIGKILL) -> int:
-    """Have something cleared away when this process is killed; see `Entry`.
+    """Have something cleared away when this process is killed; see `CleanupTask`.
 
     A process gets the signal `sent`, and SIGKILL if it does not end by that.
     """
-    started = _started(int(str(value))) if kind == "process" else ""
-    return _janitor_of(os.getpid()).entrust(Entry(kind, str(value), started, sent))
+    started = process_of(int(str(value))).start if kind == "process" else ""
+    return _janitor_of(os.getpid()).entrust(CleanupTask(kind, str(value), started, sent))
 
 
 def take_back(number: int) -> None:
@@ -124,51 +131,38 @@ def temporary_directory(prefix: str, parent: Path | None = None) -> Iterator[Pat
 
 def _remove(path: Path) -> None:
     """As far as it can be; a server that was just killed may still be writing."""
-    deadline = time.monotonic() + _GRACE_S
-    while path.exists() and time.monotonic() < deadline:
+    patience = Patience(_GRACE_S, longest_pause_s=_LONGEST_PAUSE_S)
+    while path.exists():
         shutil.rmtree(path, ignore_errors=True)
-        if path.exists():
-            time.sleep(_POLL_S)
+        if path.exists() and not patience.pause():
+            return
 
 
-def _started(pid: int) -> str:
-    """When a process started, in the kernel's words; empty if it does not run."""
-    with contextlib.suppress(OSError):
-        text = (_PROC / str(pid) / "stat").read_text("utf-8", "replace")
-        state, *fields = text.rpartition(")")[2].split()
-        if state not in ("Z", "X"):
-            return fields[18]  # starttime is the 22nd field; the name was the second
-    return ""
-
-
-def _bearers(mark: str) -> list[Entry]:
+def _bearers(mark: str) -> Iterator[CleanupTask]:
     """The processes that were started with this in their environment."""
-    found = list[Entry]()
-    for directory in _PROC.glob("[0-9]*"):
-        with contextlib.suppress(OSError):
-            if mark.encode() in (directory / "environ").read_bytes().split(b"\0"):
-                found.append(Entry("process", directory.name, _started(int(directory.name))))
-    return found
+    name, _, value = mark.partition("=")
+    for found in psutil.process_iter(["environ"]):
+        if (found.info["environ"] or {}).get(name) == value:
+            yield CleanupTask("process", str(found.pid), process_of(found.pid).start)
 
 
-def _end(entries: Iterable[Entry]) -> None:
+def _end(entries: Iterable[CleanupTask]) -> None:
     """Send each process its signal, and SIGKILL to those that do not end by it."""
     alive = [each for each in entries if _lives(each)]
     for number, patience_s in ((None, _GRACE_S), (signal.SIGKILL, _KILL_PATIENCE_S)):
         for each in alive:
             with contextlib.suppress(OSError):
                 os.kill(int(each.value), number or each.signal)
-        deadline = time.monotonic() + patience_s
-        while alive and time.monotonic() < deadline:
-            time.sleep(_POLL_S)
+        patience = Patience(patience_s, longest_pause_s=_LONGEST_PAUSE_S)
+        while alive and patience.pause():
             alive = [each for each in alive if _lives(each)]
 
 
-def _lives(entry: Entry) -> bool:
-    return bool(entry.started) and _started(int(entry.value)) == entry.started
+def _lives(entry: CleanupTask) -> bool:
+    return Process(int(entry.value), entry.started).is_alive
 
 
-def _clear(entries: Sequence[Entry]) -> None:
+def _clear(entries: Sequence[CleanupTask]) -> None:
     by_kind: dict[Kind, list[str]] = {kind: [] for kind in _ORDER}
     for each in entries:
         by_kind[each.kind].append(each.value)
@@ -182,11 +176,11 @@ def _clear(entries: Sequence[Entry]) -> None:
 
 def main(lines: IO[bytes]) -> None:
     """Read what there is to do until the pipe ends, then do it."""
-    entries = dict[int, Entry]()
+    entries = dict[int, CleanupTask]()
     for line in lines:
         told = json.loads(line)
         if "entry" in told:
-            entries[told["number"]] = Entry(*told["entry"])
+            entries[told["number"]] = CleanupTask(*told["entry"])
         else:
             entries.pop(told["number"], None)
     _clear([*entries.values()])

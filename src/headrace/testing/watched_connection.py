@@ -6,7 +6,7 @@ from headrace.broker.service import Service
 from headrace.protocol.headers import RequestHeader, read_request_header, response_header
 from headrace.protocol.produce_shape import ProduceShapes, ShapedRequest
 from headrace.protocol.refusals import encode_refusal
-from headrace.testing.faults import Fault, Faults, Kind
+from headrace.testing.faults import FaultKind, FaultRule, Faults
 from headrace.testing.requests import SeenRequest, SeenRequests
 
 
@@ -45,18 +45,18 @@ class WatchedConnection(ClientConnection):
         fault = self._faults.strike(header.api_key)
         if fault is None:
             super()._serve(start, end)
-        elif fault.kind is Kind.FAIL:
+        elif fault.kind is FaultKind.FAIL:
             self._refuse(fault, bytes(self._buffer.view[header.body : end]), header)
-        elif fault.kind is Kind.DELAY:
+        elif fault.kind is FaultKind.DELAY:
             self._delay(start, fault.seconds)
-        elif fault.kind is Kind.DISCONNECT:
+        elif fault.kind is FaultKind.DISCONNECT:
             self.close()
         else:
             self._outbox.close()  # what is sent from here on goes nowhere
             super()._serve(start, end)
             self.close()
 
-    def _refuse(self, fault: Fault, payload: bytes, header: RequestHeader) -> None:
+    def _refuse(self, fault: FaultRule, payload: bytes, header: RequestHeader) -> None:
         body = encode_refusal(header.api_key, header.api_version, payload, fault.code)
         head = response_header(header.api_key, header.api_version, header.correlation_id, len(body))
         self.send(head, body)

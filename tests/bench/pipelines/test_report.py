@@ -2,7 +2,7 @@ import json
 
 import pytest
 
-from bench.pipelines.contests import Contest, Contestant, Results
+from bench.pipelines.contests import Contest, Contestant, ContestResults
 from bench.pipelines.metering import Pass
 from bench.pipelines.plan import FULL, HEADRACE, KAFKA, targets_of
 from bench.pipelines.plots import write_plots
@@ -25,8 +25,8 @@ def never() -> Pass:
 
 
 @pytest.fixture
-def results() -> Results:
-    results = Results()
+def results() -> ContestResults:
+    results = ContestResults()
     for rate in (80_000, 100_000, 90_000):
         results.add("ours", a_pass(rate, cpu=2.5, broker=0.4))
         results.add("theirs", a_pass(rate * 2))

@@ -9,7 +9,6 @@ from pathlib import Path
 import pytest
 from confluent_kafka import Consumer
 
-from bench.admin import Admin
 from bench.errors import BenchError
 from bench.pipelines.jobs import rows_in_lake
 from bench.pipelines.rows import BUCKETS, RowSet
@@ -48,8 +47,8 @@ def last_of_each_key(bootstrap: str, topic: str, rows: int) -> dict[bytes, int]:
 def test_a_topic_holds_the_same_last_rows_whatever_its_partitions(tmp_path, partitions):
     row_set = a_row_set()
     rows = SET_ROWS * 2
-    with running_broker() as broker, closing(Admin("127.0.0.1", broker.port)) as admin:
-        row_set.fill(broker.port, admin, "rows", partitions=partitions, rows=rows, scratch=tmp_path)
+    with running_broker() as broker:
+        row_set.fill(broker.port, "rows", partitions=partitions, rows=rows, scratch=tmp_path)
         last = last_of_each_key(broker.bootstrap, "rows", rows)
 
     expected = row_set.expected(rows)
@@ -64,8 +63,8 @@ def test_the_plain_consumer_leaves_every_row(tmp_path, kind):
     row_set = a_row_set()
     expected = row_set.expected(SET_ROWS)
     place = tmp_path / kind
-    with running_broker() as broker, closing(Admin("127.0.0.1", broker.port)) as admin:
-        row_set.fill(broker.port, admin, "rows", partitions=4, rows=SET_ROWS, scratch=tmp_path)
+    with running_broker() as broker:
+        row_set.fill(broker.port, "rows", partitions=4, rows=SET_ROWS, scratch=tmp_path)
         answer = subprocess.run(
             [
                 sys.executable,

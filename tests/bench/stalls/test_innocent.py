@@ -6,22 +6,20 @@ from typing import Any
 
 import pytest
 
-from bench.admin import Admin
-from bench.stalls.innocent import TOPIC, Waiting, innocent_client
+from bench.stalls.innocent import TOPIC, InnocentWaits, innocent_client
+from bench.topics import admin_of, create_topic
 from headrace.testing import running_broker
 
 Harm = Callable[[Any], None]
 
 
 @pytest.fixture
-def wait_beside(tmp_path: Path) -> Callable[[Harm], Waiting]:
+def wait_beside(tmp_path: Path) -> Callable[[Harm], InnocentWaits]:
     """`wait_beside(harm)`: what an innocent client says of a broker that does this harm."""
 
-    def run(harm: Harm) -> Waiting:
+    def run(harm: Harm) -> InnocentWaits:
         with running_broker(watched=True) as broker:
-            admin = Admin(broker.host, broker.port)
-            admin.create_topic(TOPIC, 1, {})
-            admin.close()
+            create_topic(admin_of(broker.port), TOPIC)
             with innocent_client(broker.port, tmp_path) as innocent:
                 harm(broker)
                 innocent.begin()

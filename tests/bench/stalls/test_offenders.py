@@ -4,7 +4,7 @@ from typing import Any
 import pytest
 
 from bench.stalls import frames
-from bench.stalls.offenders import Offender, Outcome, all_at_once, together
+from bench.stalls.offenders import CulpritAccount, Offender, all_at_once, together
 from headrace.testing import running_broker
 
 
@@ -15,7 +15,7 @@ def broker() -> Iterator[Any]:
 
 
 def test_answers_are_counted_by_kafkas_names(broker) -> None:
-    outcome = Outcome()
+    outcome = CulpritAccount()
 
     all_at_once(broker.port, [[frames.metadata(["missing"]), frames.metadata([])]] * 2, outcome)
     outcome.read_answers()
@@ -27,7 +27,7 @@ def test_answers_are_counted_by_kafkas_names(broker) -> None:
 
 def test_a_connection_that_the_broker_closes_is_counted_once(broker) -> None:
     broker.faults.disconnect("Metadata")
-    outcome = Outcome()
+    outcome = CulpritAccount()
 
     with Offender(broker.port, outcome) as offender:
         answers = offender.ask_all([frames.metadata([])] * 3)
@@ -39,7 +39,7 @@ def test_a_connection_that_the_broker_closes_is_counted_once(broker) -> None:
 
 def test_a_broker_that_does_not_answer_is_waited_for_in_vain(broker) -> None:
     broker.faults.delay("Metadata", 60)
-    outcome = Outcome()
+    outcome = CulpritAccount()
 
     with Offender(broker.port, outcome, patience_s=0.1) as offender:
         assert offender.ask(frames.metadata([])) is None
@@ -48,7 +48,7 @@ def test_a_broker_that_does_not_answer_is_waited_for_in_vain(broker) -> None:
 
 
 def test_a_look_at_an_open_connection_does_not_wait(broker) -> None:
-    outcome = Outcome()
+    outcome = CulpritAccount()
     with Offender(broker.port, outcome) as offender:
         assert offender.ask(frames.metadata([]))
         assert not offender.is_closed_by_peer()

@@ -2,9 +2,9 @@ from typing import Any
 
 import pytest
 
-from bench.stalls.innocent import Waiting
+from bench.stalls.innocent import InnocentWaits
 from bench.stalls.loads import LOADS
-from bench.stalls.offenders import Outcome
+from bench.stalls.offenders import CulpritAccount
 from bench.stalls.report import markdown, verdict
 from bench.stalls.suite import Measured
 
@@ -30,8 +30,8 @@ def measured(
     return Measured(
         load="quiet",
         engine=engine,
-        waiting=Waiting(**{**waiting, **facts}),
-        outcome=Outcome(notes=["nothing|at all"]),
+        waiting=InnocentWaits(**{**waiting, **facts}),
+        outcome=CulpritAccount(notes=["nothing|at all"]),
         peak_bytes=peak_bytes,
     )
 

@@ -17,7 +17,7 @@ from headrace.broker.catalog import Catalog
 from headrace.broker.dispatch import APIS
 from headrace.broker.groups.offsets_topic import Storage
 from headrace.broker.groups.runtime import GroupRuntime
-from headrace.broker.state import Broker, RequestContext
+from headrace.broker.state import BrokerState, RequestContext
 from headrace.broker.topics import Topics
 from headrace.log.directory import LogDirectory
 from headrace.metrics import Metrics
@@ -39,13 +39,13 @@ Append = Callable[..., None]
 
 
 @pytest.fixture
-def broker(tmp_path: Path) -> Iterator[Broker]:
+def broker(tmp_path: Path) -> Iterator[BrokerState]:
     settings = BrokerSettings.load(overrides={"num.partitions": "2"})
     logs = LogDirectory(tmp_path, node_id=NODE_ID)
     logs.open(NOW_MS)
     with closing(Catalog(tmp_path)) as catalog:
         topics = Topics(catalog, logs, settings, lambda: NOW_MS)
-        broker = Broker(
+        broker = BrokerState(
             node_id=NODE_ID, cluster_id=logs.cluster_id, settings=settings, topics=topics
         )
         broker.advertised_host, broker.advertised_port = "broker.test", 9092
@@ -66,7 +66,7 @@ def loop() -> Iterator[asyncio.Runner]:
 
 
 @pytest.fixture
-def ask(broker: Broker, loop: asyncio.Runner) -> Ask:
+def ask(broker: BrokerState, loop: asyncio.Runner) -> Ask:
     """Send a request of the newest type at some version; both ways go through real bytes."""
 
     def ask(api_key: int, request: Any, version: int | None = None) -> Any:
@@ -76,7 +76,7 @@ def ask(broker: Broker, loop: asyncio.Runner) -> Ask:
 
 
 @pytest.fixture
-def ask_all(broker: Broker, loop: asyncio.Runner) -> AskAll:
+def ask_all(broker: BrokerState, loop: asyncio.Runner) -> AskAll:
     """Send several requests `(api key, request, version)` before any answer is waited for."""
 
     async def answers(asked: tuple[tuple[int, Any, int], ...]) -> list[Any]:
@@ -85,7 +85,7 @@ def ask_all(broker: Broker, loop: asyncio.Runner) -> AskAll:
     return lambda *asked: loop.run(answers(asked))
 
 
-async def _answer(broker: Broker, api_key: int, request: Any, version: int | None) -> Any:
+async def _answer(broker: BrokerState, api_key: int, request: Any, version: int | None) -> Any:
     api = APIS[api_key]
     newest = api.schema_version
     version = api.versions[-1] if version is None else version
@@ -104,7 +104,7 @@ async def _answer(broker: Broker, api_key: int, request: Any, version: int | Non
 
 
 @pytest.fixture
-def append(broker: Broker) -> Append:
+def append(broker: BrokerState) -> Append:
     """Append messages with these timestamps, one batch each."""
 
     def append(topic: str, partition: int, *timestamps: int) -> None:

@@ -10,7 +10,7 @@ from kio.schema.alter_configs.v2.request import (
 from kio.static.primitive import i8
 from tests.at_once import at_once
 
-from headrace.broker.state import Broker
+from headrace.broker.state import BrokerState
 
 ALTER_CONFIGS = 33
 TOPIC, BROKER, BROKER_LOGGER, CLIENT_METRICS, GROUP = 2, 4, 8, 16, 32
@@ -44,7 +44,7 @@ def outcome(response: Any) -> tuple[int, str | None]:
 
 @pytest.mark.parametrize("version", [0, 1, 2])
 def test_a_topics_overrides_are_replaced_at_every_version(
-    broker: Broker, ask: Ask, version: int
+    broker: BrokerState, ask: Ask, version: int
 ) -> None:
     at_once(broker.topics.create("orders", 1, {"retention.ms": "1", "flush.ms": "2"}))
 
@@ -54,14 +54,14 @@ def test_a_topics_overrides_are_replaced_at_every_version(
     assert broker.topics.get("orders").configs == {"retention.ms": "1000"}
 
 
-def test_no_configs_remove_all_overrides(broker: Broker, ask: Ask) -> None:
+def test_no_configs_remove_all_overrides(broker: BrokerState, ask: Ask) -> None:
     at_once(broker.topics.create("orders", 1, {"retention.ms": "1"}))
 
     assert outcome(ask(ALTER_CONFIGS, a_request((TOPIC, "orders", {})))) == (0, None)
     assert broker.topics.get("orders").configs == {}
 
 
-def test_validate_only_changes_nothing(broker: Broker, ask: Ask) -> None:
+def test_validate_only_changes_nothing(broker: BrokerState, ask: Ask) -> None:
     at_once(broker.topics.create("orders", 1, {"retention.ms": "1"}))
 
     request = a_request((TOPIC, "orders", {}), validate_only=True)
@@ -93,7 +93,7 @@ def test_validate_only_changes_nothing(broker: Broker, ask: Ask) -> None:
     ],
 )
 def test_a_change_that_cannot_be_gets_kafkas_error(
-    broker: Broker, ask: Ask, kind: int, name: str, configs: Configs, code: int, message: str
+    broker: BrokerState, ask: Ask, kind: int, name: str, configs: Configs, code: int, message: str
 ) -> None:
     at_once(broker.topics.create("t", 1, {"flush.ms": "2"}))
 
@@ -101,7 +101,7 @@ def test_a_change_that_cannot_be_gets_kafkas_error(
     assert broker.topics.get("t").configs == {"flush.ms": "2"}
 
 
-def test_a_key_twice_is_refused(broker: Broker, ask: Ask) -> None:
+def test_a_key_twice_is_refused(broker: BrokerState, ask: Ask) -> None:
     at_once(broker.topics.create("t", 1, {}))
     config = AlterableConfig(name="retention.ms", value="1")
     resource = AlterConfigsResource(
@@ -113,7 +113,9 @@ def test_a_key_twice_is_refused(broker: Broker, ask: Ask) -> None:
     assert outcome(response) == (42, "Error due to duplicate config keys")
 
 
-def test_a_resource_twice_is_refused_and_the_others_are_changed(broker: Broker, ask: Ask) -> None:
+def test_a_resource_twice_is_refused_and_the_others_are_changed(
+    broker: BrokerState, ask: Ask
+) -> None:
     at_once(broker.topics.create("t", 1, {}))
     at_once(broker.topics.create("u", 1, {}))
 
@@ -131,7 +133,7 @@ def test_a_resource_twice_is_refused_and_the_others_are_changed(broker: Broker, 
     assert broker.topics.get("u").configs == {"retention.ms": "2"}
 
 
-def test_the_brokers_dynamic_settings_are_replaced_and_kept(broker: Broker, ask: Ask) -> None:
+def test_the_brokers_dynamic_settings_are_replaced_and_kept(broker: BrokerState, ask: Ask) -> None:
     node = str(broker.node_id)
     ask(ALTER_CONFIGS, a_request((BROKER, node, {"log.retention.ms": "5"})))
 
@@ -143,7 +145,7 @@ def test_the_brokers_dynamic_settings_are_replaced_and_kept(broker: Broker, ask:
     assert broker.topics.catalog.broker_configs() == {"message.max.bytes": "2000000"}
 
 
-def test_a_groups_settings_are_kept_until_none_are_left(broker: Broker, ask: Ask) -> None:
+def test_a_groups_settings_are_kept_until_none_are_left(broker: BrokerState, ask: Ask) -> None:
     ask(ALTER_CONFIGS, a_request((GROUP, "g", {"share.session.timeout.ms": "46000"})))
     assert broker.settings.dynamic_configs.groups == {"g": {"share.session.timeout.ms": "46000"}}
 

@@ -10,14 +10,14 @@ from kio.schema.errors import ErrorCode
 from tests.at_once import at_once
 from tests.broker.handlers.conftest import VERSIONS
 
-from headrace.broker.state import Broker
+from headrace.broker.state import BrokerState
 
 ALTER_PARTITION_REASSIGNMENTS = 45
 NODE_ID = 5
 
 
 @pytest.fixture(autouse=True)
-def _topic(broker: Broker) -> None:
+def _topic(broker: BrokerState) -> None:
     at_once(broker.topics.create("t", 2, {}))
 
 

@@ -11,13 +11,13 @@ from kio.schema.errors import ErrorCode
 from tests.at_once import at_once
 from tests.broker.handlers.conftest import VERSIONS
 
-from headrace.broker.state import Broker
+from headrace.broker.state import BrokerState
 
 ALTER_REPLICA_LOG_DIRS = 34
 
 
 @pytest.fixture(autouse=True)
-def _topic(broker: Broker) -> None:
+def _topic(broker: BrokerState) -> None:
     at_once(broker.topics.create("t", 2, {}))
 
 

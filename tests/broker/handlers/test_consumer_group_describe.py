@@ -12,13 +12,13 @@ from tests.broker.handlers.group_requests import (
     topic_id_of,
 )
 
-from headrace.broker.state import Broker
+from headrace.broker.state import BrokerState
 
 NOT_ASKED = -(2**31)
 
 
 @pytest.fixture(autouse=True)
-def topic(broker: Broker) -> None:
+def topic(broker: BrokerState) -> None:
     at_once(broker.topics.create("t", 2, {}))
 
 
@@ -31,7 +31,7 @@ def describe(ask: Any, *names: str, version: int = 1, operations: bool = False) 
 
 @pytest.mark.parametrize("version", [0, 1])
 def test_a_group_is_shown_with_what_its_members_have_and_shall_have(
-    ask: Any, broker: Broker, version: int
+    ask: Any, broker: BrokerState, version: int
 ) -> None:
     epoch = ask(CONSUMER_HEARTBEAT, a_beat()).member_epoch
 
@@ -53,7 +53,7 @@ def test_a_group_is_shown_with_what_its_members_have_and_shall_have(
         assert member.member_type == 1
 
 
-def test_a_deleted_topic_is_no_longer_shown(ask: Any, broker: Broker) -> None:
+def test_a_deleted_topic_is_no_longer_shown(ask: Any, broker: BrokerState) -> None:
     ask(CONSUMER_HEARTBEAT, a_beat())
     at_once(broker.topics.delete("t"))
 

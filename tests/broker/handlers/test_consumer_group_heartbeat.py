@@ -7,16 +7,16 @@ from kio.schema.errors import ErrorCode
 from tests.at_once import at_once
 from tests.broker.handlers.group_requests import CONSUMER_HEARTBEAT, a_beat, topic_id_of
 
-from headrace.broker.state import Broker
+from headrace.broker.state import BrokerState
 
 
 @pytest.fixture(autouse=True)
-def topic(broker: Broker) -> None:
+def topic(broker: BrokerState) -> None:
     at_once(broker.topics.create("t", 2, {}))
 
 
 @pytest.mark.parametrize("version", [0, 1])
-def test_who_joins_is_told_what_to_read(ask: Any, broker: Broker, version: int) -> None:
+def test_who_joins_is_told_what_to_read(ask: Any, broker: BrokerState, version: int) -> None:
     answer = ask(CONSUMER_HEARTBEAT, a_beat(member_id="m" if version else ""), version)
 
     assert (answer.error_code, answer.error_message) == (ErrorCode.none, None)

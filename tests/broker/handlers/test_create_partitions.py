@@ -11,13 +11,13 @@ from tests.at_once import at_once
 from tests.broker.handlers.conftest import VERSIONS
 
 from headrace.broker.handlers.throttle import NO_THROTTLE
-from headrace.broker.state import Broker
+from headrace.broker.state import BrokerState
 
 CREATE_PARTITIONS = 37
 
 
 @pytest.fixture(autouse=True)
-def _topic(broker: Broker) -> None:
+def _topic(broker: BrokerState) -> None:
     at_once(broker.topics.create("t", 2, {}))
 
 
@@ -35,7 +35,7 @@ def a_request(
 
 
 @pytest.mark.parametrize("version", VERSIONS["create_partitions"])
-def test_every_version_adds_partitions(version: int, broker: Broker, ask: Any) -> None:
+def test_every_version_adds_partitions(version: int, broker: BrokerState, ask: Any) -> None:
     (result,) = ask(CREATE_PARTITIONS, a_request(a_topic()), version).results
 
     assert (result.name, result.error_code, result.error_message) == ("t", ErrorCode.none, None)
@@ -43,14 +43,14 @@ def test_every_version_adds_partitions(version: int, broker: Broker, ask: Any) -
     assert broker.topics.log("t", 3).log_end_offset == 0
 
 
-def test_validate_only_adds_nothing(broker: Broker, ask: Any) -> None:
+def test_validate_only_adds_nothing(broker: BrokerState, ask: Any) -> None:
     (result,) = ask(CREATE_PARTITIONS, a_request(a_topic(), validate_only=True)).results
 
     assert result.error_code == ErrorCode.none
     assert broker.topics.get("t").partition_count == 2
 
 
-def test_assignments_to_this_broker_are_accepted(broker: Broker, ask: Any) -> None:
+def test_assignments_to_this_broker_are_accepted(broker: BrokerState, ask: Any) -> None:
     (result,) = ask(CREATE_PARTITIONS, a_request(a_topic(assignments=[(5,), (5,)]))).results
 
     assert result.error_code == ErrorCode.none
@@ -81,7 +81,7 @@ def test_assignments_to_this_broker_are_accepted(broker: Broker, ask: Any) -> No
     ],
 )
 def test_an_impossible_increase_is_refused_in_kafkas_words(
-    asked: CreatePartitionsTopic, error_code: ErrorCode, message: str, broker: Broker, ask: Any
+    asked: CreatePartitionsTopic, error_code: ErrorCode, message: str, broker: BrokerState, ask: Any
 ) -> None:
     (result,) = ask(CREATE_PARTITIONS, a_request(asked)).results
 
@@ -90,7 +90,7 @@ def test_an_impossible_increase_is_refused_in_kafkas_words(
     assert broker.topics.get("t").partition_count == 2
 
 
-def test_a_topic_named_twice_gets_no_partitions(broker: Broker, ask: Any) -> None:
+def test_a_topic_named_twice_gets_no_partitions(broker: BrokerState, ask: Any) -> None:
     answer = ask(CREATE_PARTITIONS, a_request(a_topic(count=3), a_topic(count=4)))
 
     assert [row.error_message for row in answer.results] == ["Duplicate topic name."]

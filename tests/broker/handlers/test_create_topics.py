@@ -12,7 +12,7 @@ from tests.at_once import at_once
 from tests.broker.handlers.conftest import VERSIONS
 
 from headrace.broker.partition_limits import MAX_PARTITIONS_PER_TOPIC
-from headrace.broker.state import Broker
+from headrace.broker.state import BrokerState
 
 CREATE_TOPICS = 19
 
@@ -44,7 +44,7 @@ def a_request(*topics: CreatableTopic, validate_only: bool = False) -> CreateTop
 
 
 @pytest.mark.parametrize("version", VERSIONS["create_topics"])
-def test_every_version_creates_a_topic(version: int, broker: Broker, ask: Any) -> None:
+def test_every_version_creates_a_topic(version: int, broker: BrokerState, ask: Any) -> None:
     asked = a_topic(partitions=4, retention_ms="1000")
 
     (result,) = ask(CREATE_TOPICS, a_request(asked), version).topics
@@ -62,14 +62,14 @@ def test_every_version_creates_a_topic(version: int, broker: Broker, ask: Any) -
         assert result.topic_id == topic.topic_id
 
 
-def test_minus_one_means_the_brokers_defaults(broker: Broker, ask: Any) -> None:
+def test_minus_one_means_the_brokers_defaults(broker: BrokerState, ask: Any) -> None:
     (result,) = ask(CREATE_TOPICS, a_request(a_topic(partitions=-1, replicas=-1))).topics
 
     assert result.error_code == ErrorCode.none
     assert broker.topics.get("t").partition_count == 2
 
 
-def test_validate_only_creates_nothing(broker: Broker, ask: Any) -> None:
+def test_validate_only_creates_nothing(broker: BrokerState, ask: Any) -> None:
     request = a_request(a_topic(), a_topic("bad name"), validate_only=True)
 
     good, bad = ask(CREATE_TOPICS, request).topics
@@ -80,7 +80,7 @@ def test_validate_only_creates_nothing(broker: Broker, ask: Any) -> None:
 
 
 def test_manual_assignments_to_this_broker_set_the_partition_count(
-    broker: Broker, ask: Any
+    broker: BrokerState, ask: Any
 ) -> None:
     asked = a_topic(partitions=-1, replicas=-1, assignments={1: (5,), 0: (5,)})
 
@@ -167,7 +167,7 @@ def test_manual_assignments_to_this_broker_set_the_partition_count(
     ],
 )
 def test_a_topic_that_cannot_be_is_refused_in_kafkas_words(
-    asked: CreatableTopic, error_code: ErrorCode, message: str, broker: Broker, ask: Any
+    asked: CreatableTopic, error_code: ErrorCode, message: str, broker: BrokerState, ask: Any
 ) -> None:
     at_once(broker.topics.create("taken", 1, {}))
     at_once(broker.topics.create("with.dot", 1, {}))
@@ -180,7 +180,7 @@ def test_a_topic_that_cannot_be_is_refused_in_kafkas_words(
     assert [topic.name for topic in broker.topics.all()] == ["other", "taken", "with.dot"]
 
 
-def test_a_name_given_twice_is_created_not_even_once(broker: Broker, ask: Any) -> None:
+def test_a_name_given_twice_is_created_not_even_once(broker: BrokerState, ask: Any) -> None:
     request = a_request(a_topic(partitions=1), a_topic(partitions=2), a_topic("u"))
 
     twice, once = ask(CREATE_TOPICS, request).topics
@@ -194,7 +194,7 @@ def test_a_name_given_twice_is_created_not_even_once(broker: Broker, ask: Any) -
 
 
 def test_topics_that_exceed_the_brokers_limit_together_are_all_refused(
-    broker: Broker, ask: Any
+    broker: BrokerState, ask: Any
 ) -> None:
     topics = [a_topic(f"t{number}", MAX_PARTITIONS_PER_TOPIC) for number in range(11)]
 

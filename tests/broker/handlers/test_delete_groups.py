@@ -6,11 +6,13 @@ from kio.schema.errors import ErrorCode
 from tests.at_once import at_once
 from tests.broker.handlers.group_requests import COMMIT, DELETE, a_commit, a_stable_member
 
-from headrace.broker.state import Broker
+from headrace.broker.state import BrokerState
 
 
 @pytest.mark.parametrize("version", range(3))
-def test_only_empty_groups_go_each_with_its_result(ask: Any, broker: Broker, version: int) -> None:
+def test_only_empty_groups_go_each_with_its_result(
+    ask: Any, broker: BrokerState, version: int
+) -> None:
     at_once(broker.topics.create("t", 2, {}))
     a_stable_member(ask, "alive")
     for group_id in ("empty", ""):

@@ -11,7 +11,7 @@ from tests.at_once import at_once
 from tests.broker.handlers.conftest import VERSIONS
 
 from headrace.broker.handlers.throttle import NO_THROTTLE
-from headrace.broker.state import Broker
+from headrace.broker.state import BrokerState
 
 DELETE_RECORDS = 21
 
@@ -28,20 +28,22 @@ def the_row(answer: Any) -> Any:
 
 
 @pytest.fixture(autouse=True)
-def _topic(broker: Broker, append: Any) -> None:
+def _topic(broker: BrokerState, append: Any) -> None:
     at_once(broker.topics.create("t", 1, {}))
     append("t", 0, *[1_700_000_000_000] * 5)
 
 
 @pytest.mark.parametrize("version", VERSIONS["delete_records"])
-def test_every_version_moves_the_start_of_the_log(version: int, broker: Broker, ask: Any) -> None:
+def test_every_version_moves_the_start_of_the_log(
+    version: int, broker: BrokerState, ask: Any
+) -> None:
     row = the_row(ask(DELETE_RECORDS, a_request(3), version))
 
     assert (row.error_code, row.low_watermark) == (ErrorCode.none, 3)
     assert broker.topics.log("t", 0).log_start_offset == 3
 
 
-def test_minus_one_deletes_everything(broker: Broker, ask: Any) -> None:
+def test_minus_one_deletes_everything(broker: BrokerState, ask: Any) -> None:
     row = the_row(ask(DELETE_RECORDS, a_request(-1)))
 
     assert (row.error_code, row.low_watermark) == (ErrorCode.none, 5)
@@ -57,14 +59,16 @@ def test_an_offset_below_the_start_leaves_the_log_as_it_is(ask: Any) -> None:
 
 
 @pytest.mark.parametrize("offset", [6, -2, 2**63 - 1])
-def test_an_offset_that_is_not_there_is_out_of_range(offset: int, broker: Broker, ask: Any) -> None:
+def test_an_offset_that_is_not_there_is_out_of_range(
+    offset: int, broker: BrokerState, ask: Any
+) -> None:
     row = the_row(ask(DELETE_RECORDS, a_request(offset)))
 
     assert (row.error_code, row.low_watermark) == (ErrorCode.offset_out_of_range, -1)
     assert broker.topics.log("t", 0).log_start_offset == 0
 
 
-def test_records_of_a_compacted_topic_stay(broker: Broker, ask: Any) -> None:
+def test_records_of_a_compacted_topic_stay(broker: BrokerState, ask: Any) -> None:
     at_once(broker.topics.create("compacted", 1, {"cleanup.policy": "compact"}))
 
     row = the_row(ask(DELETE_RECORDS, a_request(0, "compacted")))
@@ -72,7 +76,7 @@ def test_records_of_a_compacted_topic_stay(broker: Broker, ask: Any) -> None:
     assert row.error_code == ErrorCode.policy_violation
 
 
-def test_records_of_an_internal_topic_stay(broker: Broker, ask: Any) -> None:
+def test_records_of_an_internal_topic_stay(broker: BrokerState, ask: Any) -> None:
     at_once(broker.topics.create("__consumer_offsets", 1, {}))
 
     row = the_row(ask(DELETE_RECORDS, a_request(0, "__consumer_offsets")))

@@ -8,7 +8,7 @@ from tests.at_once import at_once
 from tests.broker.handlers.conftest import VERSIONS
 
 from headrace.broker.handlers.throttle import NO_THROTTLE
-from headrace.broker.state import Broker
+from headrace.broker.state import BrokerState
 
 DELETE_TOPICS = 20
 
@@ -25,7 +25,7 @@ def a_request(*topics: str | UUID | tuple[str | None, UUID | None]) -> DeleteTop
 
 
 @pytest.mark.parametrize("version", VERSIONS["delete_topics"])
-def test_every_version_deletes_by_name(version: int, broker: Broker, ask: Any) -> None:
+def test_every_version_deletes_by_name(version: int, broker: BrokerState, ask: Any) -> None:
     for name in ("a", "b", "c"):
         at_once(broker.topics.create(name, 1, {}))
 
@@ -40,7 +40,7 @@ def test_every_version_deletes_by_name(version: int, broker: Broker, ask: Any) -
     assert [topic.name for topic in broker.topics.all()] == ["b"]
 
 
-def test_topics_are_deleted_by_id(broker: Broker, ask: Any) -> None:
+def test_topics_are_deleted_by_id(broker: BrokerState, ask: Any) -> None:
     topic = at_once(broker.topics.create("a", 1, {}))
 
     answer = ask(DELETE_TOPICS, a_request(topic.topic_id, UUID(int=9)))
@@ -58,7 +58,7 @@ def test_topics_are_deleted_by_id(broker: Broker, ask: Any) -> None:
     [(2, ErrorCode.invalid_request), (3, ErrorCode.topic_deletion_disabled)],
 )
 def test_nothing_is_deleted_when_the_operator_forbids_it(
-    version: int, error_code: ErrorCode, broker: Broker, ask: Any
+    version: int, error_code: ErrorCode, broker: BrokerState, ask: Any
 ) -> None:
     at_once(broker.topics.create("a", 1, {}))
     broker.settings.set_dynamic({"delete.topic.enable": "false"})
@@ -69,7 +69,7 @@ def test_nothing_is_deleted_when_the_operator_forbids_it(
     assert broker.topics.get("a")
 
 
-def test_contradictory_requests_delete_nothing(broker: Broker, ask: Any) -> None:
+def test_contradictory_requests_delete_nothing(broker: BrokerState, ask: Any) -> None:
     topic = at_once(broker.topics.create("a", 1, {}))
     twice = a_request("a", "a")
     both = a_request(("a", topic.topic_id))
@@ -86,7 +86,7 @@ def test_contradictory_requests_delete_nothing(broker: Broker, ask: Any) -> None
     assert broker.topics.get("a")
 
 
-def test_a_name_and_an_id_of_the_same_topic_delete_it_once(broker: Broker, ask: Any) -> None:
+def test_a_name_and_an_id_of_the_same_topic_delete_it_once(broker: BrokerState, ask: Any) -> None:
     topic = at_once(broker.topics.create("a", 1, {}))
 
     answer = ask(DELETE_TOPICS, a_request(topic.topic_id, "a"))

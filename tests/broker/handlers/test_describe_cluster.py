@@ -5,7 +5,7 @@ from kio.schema.describe_cluster.v2.request import DescribeClusterRequest
 from kio.schema.errors import ErrorCode
 from tests.broker.handlers.conftest import VERSIONS
 
-from headrace.broker.state import Broker
+from headrace.broker.state import BrokerState
 
 DESCRIBE_CLUSTER = 60
 
@@ -19,7 +19,7 @@ def a_request(endpoint_type: int = 1, wants_operations: bool = False) -> Describ
 
 
 @pytest.mark.parametrize("version", VERSIONS["describe_cluster"])
-def test_every_version_names_the_one_broker(version: int, broker: Broker, ask: Any) -> None:
+def test_every_version_names_the_one_broker(version: int, broker: BrokerState, ask: Any) -> None:
     answer = ask(DESCRIBE_CLUSTER, a_request(), version)
 
     assert (answer.error_code, answer.cluster_id) == (ErrorCode.none, broker.cluster_id)

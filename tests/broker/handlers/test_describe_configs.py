@@ -8,7 +8,7 @@ from kio.static.primitive import i8
 from tests.at_once import at_once
 
 from headrace.broker.handlers.describe_configs import handle
-from headrace.broker.state import Broker, RequestContext
+from headrace.broker.state import BrokerState, RequestContext
 
 DESCRIBE_CONFIGS = 32
 TOPIC, BROKER, BROKER_LOGGER, CLIENT_METRICS, GROUP = 2, 4, 8, 16, 32
@@ -45,7 +45,7 @@ def values(result: Any) -> dict[str, str | None]:
 
 @pytest.mark.parametrize("version", [1, 2, 3, 4])
 def test_a_topic_shows_every_setting_at_every_version(
-    broker: Broker, ask: Ask, version: int
+    broker: BrokerState, ask: Ask, version: int
 ) -> None:
     at_once(broker.topics.create("orders", 1, {"retention.ms": "99"}))
 
@@ -59,7 +59,7 @@ def test_a_topic_shows_every_setting_at_every_version(
         assert retention.config_type == 5
 
 
-def test_the_broker_shows_every_setting(broker: Broker, ask: Ask) -> None:
+def test_the_broker_shows_every_setting(broker: BrokerState, ask: Ask) -> None:
     result = only(ask(DESCRIBE_CONFIGS, a_request((BROKER, str(broker.node_id)))))
 
     assert values(result)["num.partitions"] == "2"
@@ -67,7 +67,7 @@ def test_the_broker_shows_every_setting(broker: Broker, ask: Ask) -> None:
 
 
 def test_only_the_keys_asked_for_are_shown_and_unknown_ones_are_passed_over(
-    broker: Broker, ask: Ask
+    broker: BrokerState, ask: Ask
 ) -> None:
     at_once(broker.topics.create("orders", 1, {}))
 
@@ -76,13 +76,13 @@ def test_only_the_keys_asked_for_are_shown_and_unknown_ones_are_passed_over(
     assert values(only(ask(DESCRIBE_CONFIGS, request))) == {"segment.ms": "604800000"}
 
 
-def test_an_empty_list_of_keys_asks_for_all(broker: Broker, ask: Ask) -> None:
+def test_an_empty_list_of_keys_asks_for_all(broker: BrokerState, ask: Ask) -> None:
     at_once(broker.topics.create("orders", 1, {}))
 
     assert len(only(ask(DESCRIBE_CONFIGS, a_request((TOPIC, "orders"), keys=()))).configs) == 33
 
 
-def test_synonyms_and_documentation_come_only_when_asked_for(broker: Broker, ask: Ask) -> None:
+def test_synonyms_and_documentation_come_only_when_asked_for(broker: BrokerState, ask: Ask) -> None:
     at_once(broker.topics.create("orders", 1, {"segment.bytes": "2097152"}))
     resource, keys = (TOPIC, "orders"), ("segment.bytes",)
 
@@ -125,7 +125,7 @@ def test_a_resource_that_is_not_there_gets_kafkas_error(
     assert (result.resource_type, result.resource_name, result.configs) == (kind, name, ())
 
 
-def test_one_bad_resource_does_not_spoil_the_others(broker: Broker, ask: Ask) -> None:
+def test_one_bad_resource_does_not_spoil_the_others(broker: BrokerState, ask: Ask) -> None:
     at_once(broker.topics.create("orders", 1, {}))
 
     response = ask(DESCRIBE_CONFIGS, a_request((TOPIC, "nope"), (TOPIC, "orders")))
@@ -133,7 +133,9 @@ def test_one_bad_resource_does_not_spoil_the_others(broker: Broker, ask: Ask) ->
     assert [result.error_code for result in response.results] == [3, 0]
 
 
-def test_all_brokers_together_show_only_what_was_changed_for_them(broker: Broker, ask: Ask) -> None:
+def test_all_brokers_together_show_only_what_was_changed_for_them(
+    broker: BrokerState, ask: Ask
+) -> None:
     broker.settings.set_dynamic({"default:log.segment.bytes": "2097152"})
 
     result = only(ask(DESCRIBE_CONFIGS, a_request((BROKER, ""))))
@@ -141,7 +143,7 @@ def test_all_brokers_together_show_only_what_was_changed_for_them(broker: Broker
     assert values(result) == {"log.segment.bytes": "2097152"}
 
 
-def test_a_groups_and_a_subscriptions_settings_are_shown(broker: Broker, ask: Ask) -> None:
+def test_a_groups_and_a_subscriptions_settings_are_shown(broker: BrokerState, ask: Ask) -> None:
     broker.settings.set_dynamic(
         {"group:share.session.timeout.ms:g": "46000", "client-metrics:interval.ms:m": "5000"}
     )
@@ -154,7 +156,7 @@ def test_a_groups_and_a_subscriptions_settings_are_shown(broker: Broker, ask: As
     assert values(metrics) == {"interval.ms": "5000", "match": "", "metrics": ""}
 
 
-def test_loggers_are_shown_with_kafkas_names_of_levels(broker: Broker, ask: Ask) -> None:
+def test_loggers_are_shown_with_kafkas_names_of_levels(broker: BrokerState, ask: Ask) -> None:
     logging.getLogger("headrace.shown").setLevel(logging.CRITICAL)
 
     result = only(ask(DESCRIBE_CONFIGS, a_request((BROKER_LOGGER, str(broker.node_id)))))
@@ -164,7 +166,7 @@ def test_loggers_are_shown_with_kafkas_names_of_levels(broker: Broker, ask: Ask)
     assert {config.config_source for config in result.configs} == {6}
 
 
-def test_topics_with_the_same_configs_share_what_was_made_for_one(broker: Broker) -> None:
+def test_topics_with_the_same_configs_share_what_was_made_for_one(broker: BrokerState) -> None:
     for name, configs in (("a", {}), ("b", {}), ("c", {"retention.ms": "5"}), ("d", {})):
         at_once(broker.topics.create(name, 1, configs))
     request = a_request(*((TOPIC, name) for name in "abcd"), (TOPIC, "a"))

@@ -13,7 +13,7 @@ from tests.broker.handlers.group_requests import (
     a_stable_member,
 )
 
-from headrace.broker.state import Broker
+from headrace.broker.state import BrokerState
 
 NOT_ASKED = -(2**31)
 ALL_OF_A_GROUP = 3400  # as Kafka 4.3.1 answers without an authorizer
@@ -53,7 +53,7 @@ def test_a_group_that_is_not_there_is_dead(ask: Any, version: int) -> None:
         assert group.authorized_operations == NOT_ASKED
 
 
-def test_a_group_of_the_new_protocol_is_not_shown_here(ask: Any, broker: Broker) -> None:
+def test_a_group_of_the_new_protocol_is_not_shown_here(ask: Any, broker: BrokerState) -> None:
     at_once(broker.topics.create("t", 2, {}))
     ask(CONSUMER_HEARTBEAT, a_beat("new"))
     request = DescribeGroupsRequest(groups=("new",), include_authorized_operations=False)

@@ -8,7 +8,7 @@ from kio.schema.errors import ErrorCode
 from tests.at_once import at_once
 from tests.broker.handlers.conftest import VERSIONS
 
-from headrace.broker.state import Broker
+from headrace.broker.state import BrokerState
 
 DESCRIBE_LOG_DIRS = 35
 
@@ -32,7 +32,7 @@ def sizes_of(answer: Any) -> dict[tuple[str, int], int]:
 
 @pytest.mark.parametrize("version", VERSIONS["describe_log_dirs"])
 def test_every_version_tells_the_size_of_all_partitions(
-    version: int, broker: Broker, ask: Any, append: Any, tmp_path: Path
+    version: int, broker: BrokerState, ask: Any, append: Any, tmp_path: Path
 ) -> None:
     at_once(broker.topics.create("t", 2, {}))
     append("t", 0, 1_700_000_000_000)
@@ -49,7 +49,7 @@ def test_every_version_tells_the_size_of_all_partitions(
         assert 0 < result.usable_bytes <= result.total_bytes
 
 
-def test_only_partitions_that_exist_are_described(broker: Broker, ask: Any) -> None:
+def test_only_partitions_that_exist_are_described(broker: BrokerState, ask: Any) -> None:
     at_once(broker.topics.create("t", 3, {}))
 
     answer = ask(DESCRIBE_LOG_DIRS, a_request(("t", (1, 3, -1)), ("nope", (0,))))
@@ -57,7 +57,7 @@ def test_only_partitions_that_exist_are_described(broker: Broker, ask: Any) -> N
     assert sizes_of(answer) == {("t", 1): 0}
 
 
-def test_sizes_are_told_without_opening_logs(broker: Broker, ask: Any, tmp_path: Path) -> None:
+def test_sizes_are_told_without_opening_logs(broker: BrokerState, ask: Any, tmp_path: Path) -> None:
     at_once(broker.topics.create("t", 1, {}))
     (tmp_path / "t-0").mkdir()
     (tmp_path / "t-0" / f"{0:020d}.log").write_bytes(b"x" * 100)

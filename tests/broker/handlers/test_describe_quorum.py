@@ -6,7 +6,7 @@ from kio.schema.errors import ErrorCode
 from tests.at_once import at_once
 from tests.broker.handlers.conftest import VERSIONS
 
-from headrace.broker.state import Broker
+from headrace.broker.state import BrokerState
 
 DESCRIBE_QUORUM = 55
 METADATA_LOG = ("__cluster_metadata", (0,))
@@ -31,7 +31,7 @@ def the_partition(answer: Any) -> Any:
 
 @pytest.mark.parametrize("version", VERSIONS["describe_quorum"])
 def test_every_version_names_this_node_as_leader_and_only_voter(
-    version: int, broker: Broker, ask: Any
+    version: int, broker: BrokerState, ask: Any
 ) -> None:
     answer = ask(DESCRIBE_QUORUM, a_request(METADATA_LOG), version)
 
@@ -53,7 +53,7 @@ def test_every_version_names_this_node_as_leader_and_only_voter(
         assert (listener.name, listener.host, listener.port) == ("PLAINTEXT", "broker.test", 9092)
 
 
-def test_the_end_offset_rises_with_each_change_of_topics(broker: Broker, ask: Any) -> None:
+def test_the_end_offset_rises_with_each_change_of_topics(broker: BrokerState, ask: Any) -> None:
     def end_offset() -> int:
         offset: int = the_partition(ask(DESCRIBE_QUORUM, a_request(METADATA_LOG))).high_watermark
         return offset
@@ -79,7 +79,7 @@ def test_the_end_offset_rises_with_each_change_of_topics(broker: Broker, ask: An
     ],
 )
 def test_who_asks_for_more_or_else_is_told_nothing(
-    asked: list[tuple[str, tuple[int, ...]]], version: int, broker: Broker, ask: Any
+    asked: list[tuple[str, tuple[int, ...]]], version: int, broker: BrokerState, ask: Any
 ) -> None:
     at_once(broker.topics.create("t", 1, {}))
 

@@ -9,13 +9,13 @@ from kio.schema.describe_topic_partitions.v0.request import (
 from kio.schema.errors import ErrorCode
 from tests.at_once import at_once
 
-from headrace.broker.state import Broker
+from headrace.broker.state import BrokerState
 
 DESCRIBE_TOPIC_PARTITIONS = 75
 
 
 @pytest.fixture(autouse=True)
-def _topics(broker: Broker) -> None:
+def _topics(broker: BrokerState) -> None:
     for name in ("b", "a", "c"):
         at_once(broker.topics.create(name, 3, {}))
 
@@ -41,7 +41,7 @@ def cursor_of(answer: Any) -> tuple[str, int] | None:
     return cursor and (cursor.topic_name, cursor.partition_index)
 
 
-def test_no_names_ask_for_all_topics_in_order(broker: Broker, ask: Any) -> None:
+def test_no_names_ask_for_all_topics_in_order(broker: BrokerState, ask: Any) -> None:
     answer = ask(DESCRIBE_TOPIC_PARTITIONS, a_request())
 
     assert rows_of(answer) == [("a", [0, 1, 2]), ("b", [0, 1, 2]), ("c", [0, 1, 2])]
@@ -81,7 +81,7 @@ def test_a_page_holds_at_least_one_partition(limit: int, ask: Any) -> None:
     assert rows_of(ask(DESCRIBE_TOPIC_PARTITIONS, a_request(limit=limit))) == [("a", [0])]
 
 
-def test_the_brokers_own_limit_holds_too(broker: Broker, ask: Any) -> None:
+def test_the_brokers_own_limit_holds_too(broker: BrokerState, ask: Any) -> None:
     at_once(broker.topics.create("A-large", 2001, {}))
 
     answer = ask(DESCRIBE_TOPIC_PARTITIONS, a_request(limit=1_000_000))

@@ -7,7 +7,7 @@ from tests.at_once import at_once
 from tests.broker.handlers.conftest import VERSIONS
 
 from headrace.broker.handlers.elect_leaders import PREFERRED, UNCLEAN
-from headrace.broker.state import Broker
+from headrace.broker.state import BrokerState
 
 ELECT_LEADERS = 43
 UNKNOWN = ErrorCode.unknown_topic_or_partition
@@ -15,7 +15,7 @@ NOT_NEEDED = ErrorCode.election_not_needed
 
 
 @pytest.fixture(autouse=True)
-def _topic(broker: Broker) -> None:
+def _topic(broker: BrokerState) -> None:
     at_once(broker.topics.create("t", 2, {}))
 
 
@@ -68,7 +68,9 @@ def test_what_is_not_there_has_no_election(election_type: int, ask: Any) -> None
     assert unknown == ("nope", [(0, UNKNOWN, "No such topic as nope")])
 
 
-def test_of_all_partitions_only_those_that_needed_one_are_named(broker: Broker, ask: Any) -> None:
+def test_of_all_partitions_only_those_that_needed_one_are_named(
+    broker: BrokerState, ask: Any
+) -> None:
     at_once(broker.topics.create("a", 1, {}))
     everything = ElectLeadersRequest(election_type=PREFERRED, topic_partitions=None)
 

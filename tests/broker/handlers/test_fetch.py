@@ -18,7 +18,7 @@ from headrace.broker.handlers import fetch as fetch_handler
 from headrace.broker.handlers.fetch import PendingFetch
 from headrace.broker.turns import Turn
 from headrace.log.access import RESIDENT, NotReadyError, Warm
-from headrace.log.segment_check import Stretch
+from headrace.log.segment_check import SegmentSnapshot
 from headrace.records.batch import peek_header
 from headrace.records.builder import build_batch, numbered
 from headrace.testing import RunningBroker, running_broker
@@ -473,13 +473,13 @@ def test_after_a_restart_first_reads_are_checked_by_threads_not_by_the_loop(
         append(broker, 0, 1, size=100_000)
     broker.restart()
     threads: list[str] = []
-    real = Stretch.scan
+    real = SegmentSnapshot.scan
 
-    def scan(self: Stretch, start: int, end: int) -> int:
+    def scan(self: SegmentSnapshot, start: int, end: int) -> int:
         threads.append(threading.current_thread().name)
         return real(self, start, end)
 
-    monkeypatch.setattr(Stretch, "scan", scan)
+    monkeypatch.setattr(SegmentSnapshot, "scan", scan)
     client = connect()
 
     received: dict[int, int] = {0: 0, 1: 0}

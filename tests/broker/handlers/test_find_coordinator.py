@@ -5,7 +5,7 @@ from kio.schema.errors import ErrorCode
 from kio.schema.find_coordinator.v3.request import FindCoordinatorRequest as OneKeyRequest
 from kio.schema.find_coordinator.v6.request import FindCoordinatorRequest
 
-from headrace.broker.state import Broker
+from headrace.broker.state import BrokerState
 
 FIND = 10
 GROUP, TRANSACTION, SHARE, UNKNOWN = 0, 1, 2, 7
@@ -31,7 +31,7 @@ def test_several_groups_are_found_at_once(ask: Any, version: int) -> None:
     }
 
 
-def test_the_groups_topic_is_made_at_the_first_question(ask: Any, broker: Broker) -> None:
+def test_the_groups_topic_is_made_at_the_first_question(ask: Any, broker: BrokerState) -> None:
     assert not broker.topics.has("__consumer_offsets")
 
     ask(FIND, FindCoordinatorRequest(key_type=GROUP, coordinator_keys=("g",)))
@@ -51,7 +51,7 @@ def test_the_groups_topic_is_made_at_the_first_question(ask: Any, broker: Broker
     ],
 )
 def test_what_has_no_coordinator_here_is_told_so(
-    ask: Any, broker: Broker, key_type: int, key: str, error_code: ErrorCode
+    ask: Any, broker: BrokerState, key_type: int, key: str, error_code: ErrorCode
 ) -> None:
     answer = ask(FIND, FindCoordinatorRequest(key_type=key_type, coordinator_keys=(key,)))
 

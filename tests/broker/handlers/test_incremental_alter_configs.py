@@ -11,7 +11,7 @@ from kio.schema.incremental_alter_configs.v1.request import (
 from kio.static.primitive import i8
 from tests.at_once import at_once
 
-from headrace.broker.state import Broker
+from headrace.broker.state import BrokerState
 from headrace.log.errors import StorageError
 from headrace.log.producer_state import ProducerEntry
 
@@ -58,7 +58,7 @@ def logger() -> Iterator[logging.Logger]:
 
 @pytest.mark.parametrize("version", [0, 1])
 def test_single_overrides_are_set_and_removed_at_every_version(
-    broker: Broker, ask: Ask, version: int
+    broker: BrokerState, ask: Ask, version: int
 ) -> None:
     at_once(broker.topics.create("t", 1, {"retention.ms": "1", "flush.ms": "2"}))
 
@@ -69,7 +69,7 @@ def test_single_overrides_are_set_and_removed_at_every_version(
     assert broker.topics.get("t").configs == {"retention.ms": "1", "segment.ms": "3"}
 
 
-def test_an_open_log_follows_its_topic(broker: Broker, alter: Any) -> None:
+def test_an_open_log_follows_its_topic(broker: BrokerState, alter: Any) -> None:
     at_once(broker.topics.create("t", 1, {}))
     log = broker.topics.log("t", 0)
 
@@ -78,7 +78,7 @@ def test_an_open_log_follows_its_topic(broker: Broker, alter: Any) -> None:
     assert log.config.segment_bytes == 2097152
 
 
-def test_a_list_grows_and_shrinks_from_what_is_in_force(broker: Broker, alter: Any) -> None:
+def test_a_list_grows_and_shrinks_from_what_is_in_force(broker: BrokerState, alter: Any) -> None:
     at_once(broker.topics.create("t", 1, {}))
 
     assert alter(TOPIC, "t", ("cleanup.policy", APPEND, "compact,delete")) == (0, None)
@@ -87,7 +87,7 @@ def test_a_list_grows_and_shrinks_from_what_is_in_force(broker: Broker, alter: A
     assert broker.topics.get("t").configs == {"cleanup.policy": "compact"}
 
 
-def test_one_bad_config_keeps_the_resource_as_it_was(broker: Broker, alter: Any) -> None:
+def test_one_bad_config_keeps_the_resource_as_it_was(broker: BrokerState, alter: Any) -> None:
     at_once(broker.topics.create("t", 1, {}))
 
     code, _ = alter(TOPIC, "t", ("retention.ms", SET, "5"), ("segment.bytes", SET, "1"))
@@ -96,7 +96,7 @@ def test_one_bad_config_keeps_the_resource_as_it_was(broker: Broker, alter: Any)
     assert broker.topics.get("t").configs == {}
 
 
-def test_validate_only_changes_nothing(broker: Broker, alter: Any) -> None:
+def test_validate_only_changes_nothing(broker: BrokerState, alter: Any) -> None:
     at_once(broker.topics.create("t", 1, {}))
 
     assert alter(TOPIC, "t", ("retention.ms", SET, "5"), validate_only=True) == (0, None)
@@ -199,7 +199,13 @@ def test_validate_only_changes_nothing(broker: Broker, alter: Any) -> None:
     ],
 )
 def test_each_edit_gets_the_answer_kafka_gives(
-    broker: Broker, alter: Any, kind: int, name: str, edit: Edit, code: int, message: str | None
+    broker: BrokerState,
+    alter: Any,
+    kind: int,
+    name: str,
+    edit: Edit,
+    code: int,
+    message: str | None,
 ) -> None:
     at_once(broker.topics.create("t", 1, {}))
 
@@ -209,7 +215,7 @@ def test_each_edit_gets_the_answer_kafka_gives(
 
 
 def test_a_changed_broker_setting_reaches_open_logs_and_the_catalog(
-    broker: Broker, alter: Any
+    broker: BrokerState, alter: Any
 ) -> None:
     at_once(broker.topics.create("t", 1, {}))
     log = broker.topics.log("t", 0)
@@ -227,7 +233,7 @@ def test_a_changed_broker_setting_reaches_open_logs_and_the_catalog(
 
 
 def test_producers_are_forgotten_after_what_the_setting_says_now(
-    broker: Broker, alter: Any
+    broker: BrokerState, alter: Any
 ) -> None:
     at_once(broker.topics.create("open", 1, {}))
     at_once(broker.topics.create("later", 1, {}))
@@ -246,7 +252,7 @@ def test_producers_are_forgotten_after_what_the_setting_says_now(
 
 
 def test_a_change_that_cannot_be_stored_does_not_act(
-    broker: Broker, alter: Any, monkeypatch: pytest.MonkeyPatch
+    broker: BrokerState, alter: Any, monkeypatch: pytest.MonkeyPatch
 ) -> None:
     def refuse(configs: dict[str, str]) -> None:
         raise StorageError("no room")
@@ -257,7 +263,7 @@ def test_a_change_that_cannot_be_stored_does_not_act(
     assert not broker.settings.is_set("message.max.bytes")
 
 
-def test_a_plug_ins_setting_is_taken_as_kafka_takes_it(broker: Broker, alter: Any) -> None:
+def test_a_plug_ins_setting_is_taken_as_kafka_takes_it(broker: BrokerState, alter: Any) -> None:
     assert alter(BROKER, NODE, ("some.plug.in", SET, "x")) == (0, None)
     assert broker.settings.dynamic == {"some.plug.in": "x"}
 

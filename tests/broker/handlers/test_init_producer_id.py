@@ -6,7 +6,7 @@ from kio.schema.init_producer_id.v5.request import InitProducerIdRequest
 from tests.broker.handlers.conftest import VERSIONS
 
 from headrace.broker.handlers.throttle import NO_THROTTLE
-from headrace.broker.state import Broker
+from headrace.broker.state import BrokerState
 from headrace.log.errors import StorageError
 
 INIT_PRODUCER_ID = 22
@@ -62,7 +62,7 @@ def test_an_empty_transactional_id_is_invalid(ask: Any) -> None:
 
 
 def test_a_catalog_that_cannot_be_written_is_a_storage_error(
-    broker: Broker, ask: Any, monkeypatch: pytest.MonkeyPatch
+    broker: BrokerState, ask: Any, monkeypatch: pytest.MonkeyPatch
 ) -> None:
     def fail() -> int:
         raise StorageError("the disk is full")

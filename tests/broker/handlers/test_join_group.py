@@ -11,7 +11,7 @@ from tests.broker.handlers.group_requests import (
     milliseconds,
 )
 
-from headrace.broker.state import Broker
+from headrace.broker.state import BrokerState
 
 
 @pytest.mark.parametrize("version", range(10))
@@ -49,7 +49,7 @@ def test_members_that_join_together_are_in_one_generation(ask: Any, ask_all: Any
 
 
 def test_a_first_version_has_no_rebalance_time_and_takes_that_of_the_session(
-    ask: Any, broker: Broker
+    ask: Any, broker: BrokerState
 ) -> None:
     joined = ask(JOIN, a_join(), 0)
 
@@ -73,7 +73,7 @@ def test_a_first_version_has_no_rebalance_time_and_takes_that_of_the_session(
 )
 @pytest.mark.parametrize("version", [0, 5, 9])
 def test_who_may_not_join_is_told_why(
-    ask: Any, broker: Broker, changes: Any, error_code: ErrorCode, version: int
+    ask: Any, broker: BrokerState, changes: Any, error_code: ErrorCode, version: int
 ) -> None:
     answer = ask(JOIN, dataclasses.replace(a_join(), **changes), version)
 

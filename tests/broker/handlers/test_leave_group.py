@@ -6,15 +6,15 @@ from kio.schema.leave_group.v2.request import LeaveGroupRequest as OneMemberRequ
 from kio.schema.leave_group.v5.request import LeaveGroupRequest, MemberIdentity
 from tests.broker.handlers.group_requests import LEAVE, a_stable_member
 
-from headrace.broker.state import Broker
+from headrace.broker.state import BrokerState
 
 
-def state(broker: Broker) -> str:
+def state(broker: BrokerState) -> str:
     return broker.groups.coordinator.describe_classic("g").state
 
 
 @pytest.mark.parametrize("version", range(3))
-def test_a_member_leaves_for_itself(ask: Any, broker: Broker, version: int) -> None:
+def test_a_member_leaves_for_itself(ask: Any, broker: BrokerState, version: int) -> None:
     joined = a_stable_member(ask)
     request = OneMemberRequest(group_id="g", member_id=joined.member_id)
 
@@ -24,7 +24,9 @@ def test_a_member_leaves_for_itself(ask: Any, broker: Broker, version: int) -> N
 
 
 @pytest.mark.parametrize("version", range(3, 6))
-def test_several_leave_each_with_its_own_result(ask: Any, broker: Broker, version: int) -> None:
+def test_several_leave_each_with_its_own_result(
+    ask: Any, broker: BrokerState, version: int
+) -> None:
     joined = a_stable_member(ask)
     members = (
         MemberIdentity(member_id=joined.member_id),

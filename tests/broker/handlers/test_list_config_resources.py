@@ -6,7 +6,7 @@ from kio.schema.list_config_resources.v1.request import ListConfigResourcesReque
 from kio.static.primitive import i8
 from tests.at_once import at_once
 
-from headrace.broker.state import Broker
+from headrace.broker.state import BrokerState
 
 LIST_CONFIG_RESOURCES = 74
 EVERYTHING = [(32, "g"), (16, "m"), (8, "5"), (4, "5"), (2, "t"), (2, "u")]
@@ -19,7 +19,7 @@ def a_request(*kinds: int) -> ListConfigResourcesRequest:
 
 
 @pytest.fixture(autouse=True)
-def resources(broker: Broker) -> None:
+def resources(broker: BrokerState) -> None:
     at_once(broker.topics.create("u", 1, {}))
     at_once(broker.topics.create("t", 1, {}))
     broker.settings.set_dynamic(

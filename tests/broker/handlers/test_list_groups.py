@@ -12,11 +12,11 @@ from tests.broker.handlers.group_requests import (
     a_stable_member,
 )
 
-from headrace.broker.state import Broker
+from headrace.broker.state import BrokerState
 
 
 @pytest.fixture
-def three_groups(ask: Any, broker: Broker) -> None:
+def three_groups(ask: Any, broker: BrokerState) -> None:
     at_once(broker.topics.create("t", 2, {}))
     a_stable_member(ask, "classic")
     ask(CONSUMER_HEARTBEAT, a_beat("new"))
@@ -57,6 +57,6 @@ def test_filters_leave_out_the_others(ask: Any, filters: Any, names: set[str]) -
     assert {one.group_id for one in ask(LIST, ListGroupsRequest(**filters)).groups} == names
 
 
-def test_without_groups_the_list_is_empty(ask: Any, broker: Broker) -> None:
+def test_without_groups_the_list_is_empty(ask: Any, broker: BrokerState) -> None:
     assert ask(LIST, ListGroupsRequest()).groups == ()
     assert not broker.topics.has("__consumer_offsets")

@@ -18,14 +18,14 @@ from tests.broker.handlers.conftest import VERSIONS
 from headrace.broker import turns
 from headrace.broker.handlers import list_offsets
 from headrace.broker.handlers.throttle import NO_THROTTLE
-from headrace.broker.state import Broker, RequestContext
+from headrace.broker.state import BrokerState, RequestContext
 
 LIST_OFFSETS = 2
 T0 = 1_699_999_000_000
 
 
 @pytest.fixture(autouse=True)
-def _topic(broker: Broker, append: Any) -> None:
+def _topic(broker: BrokerState, append: Any) -> None:
     at_once(broker.topics.create("t", 2, {"retention.ms": "-1"}))
     append("t", 0, T0, T0 + 500, T0 + 200, T0 + 900, T0 + 600)
 
@@ -54,7 +54,7 @@ def the_row(answer: Any) -> Any:
 
 
 @pytest.mark.parametrize("version", VERSIONS["list_offsets"])
-def test_every_version_finds_both_ends(version: int, broker: Broker, ask: Any) -> None:
+def test_every_version_finds_both_ends(version: int, broker: BrokerState, ask: Any) -> None:
     broker.topics.log("t", 0).delete_records(2)
 
     earliest = the_row(ask(LIST_OFFSETS, a_request((0, -2)), version))
@@ -128,7 +128,7 @@ def test_the_clients_idea_of_the_leader_epoch_is_checked(
     assert row.error_code == error_code
 
 
-def test_an_old_leader_epoch_is_fenced(broker: Broker, ask: Any) -> None:
+def test_an_old_leader_epoch_is_fenced(broker: BrokerState, ask: Any) -> None:
     broker.topics.log("t", 0).leader_epoch = 3
 
     row = the_row(ask(LIST_OFFSETS, a_request((0, -1), epoch=2)))
@@ -167,13 +167,13 @@ def turns_during(answer: Any, loop: asyncio.Runner) -> tuple[Any, int]:
     return loop.run(run())
 
 
-async def handled(request: ListOffsetsRequest, broker: Broker) -> Any:
+async def handled(request: ListOffsetsRequest, broker: BrokerState) -> Any:
     response = list_offsets.handle(request, broker, RequestContext(2, 11, "client", "127.0.0.1"))
     return await response if inspect.iscoroutine(response) else response
 
 
 def test_no_batch_is_read_on_the_loop(
-    broker: Broker, loop: asyncio.Runner, monkeypatch: pytest.MonkeyPatch
+    broker: BrokerState, loop: asyncio.Runner, monkeypatch: pytest.MonkeyPatch
 ) -> None:
     may_read = threading.Event()
     pread = os.pread
@@ -195,7 +195,7 @@ def test_no_batch_is_read_on_the_loop(
 
 
 def test_a_hundred_thousand_questions_leave_the_loop_to_others(
-    broker: Broker, loop: asyncio.Runner, monkeypatch: pytest.MonkeyPatch
+    broker: BrokerState, loop: asyncio.Runner, monkeypatch: pytest.MonkeyPatch
 ) -> None:
     # By a clock on which looking at it takes ten microseconds: time does not come into this.
     now = itertools.count(1)
@@ -211,7 +211,7 @@ def test_a_hundred_thousand_questions_leave_the_loop_to_others(
 
 
 def test_files_that_vanish_are_an_error_of_their_partition(
-    broker: Broker, loop: asyncio.Runner, append: Any
+    broker: BrokerState, loop: asyncio.Runner, append: Any
 ) -> None:
     append("t", 1, T0)
     log = broker.topics.log("t", 0)

@@ -9,7 +9,7 @@ from kio.schema.list_partition_reassignments.v0.request import (
 from tests.at_once import at_once
 from tests.broker.handlers.conftest import VERSIONS
 
-from headrace.broker.state import Broker
+from headrace.broker.state import BrokerState
 
 LIST_PARTITION_REASSIGNMENTS = 46
 
@@ -17,7 +17,7 @@ LIST_PARTITION_REASSIGNMENTS = 46
 @pytest.mark.parametrize("version", VERSIONS["list_partition_reassignments"])
 @pytest.mark.parametrize("names", [None, (), ("t",), ("t", "nope")])
 def test_none_is_ever_under_way(
-    names: tuple[str, ...] | None, version: int, broker: Broker, ask: Any
+    names: tuple[str, ...] | None, version: int, broker: BrokerState, ask: Any
 ) -> None:
     at_once(broker.topics.create("t", 1, {}))
     topics = names and tuple(

@@ -7,7 +7,7 @@ from kio.schema.metadata.v10.request import MetadataRequest, MetadataRequestTopi
 from tests.at_once import at_once
 from tests.broker.handlers.conftest import VERSIONS
 
-from headrace.broker.state import Broker
+from headrace.broker.state import BrokerState
 
 METADATA = 3
 
@@ -33,7 +33,7 @@ def by_id(*ids: UUID) -> MetadataRequest:
 
 @pytest.mark.parametrize("version", VERSIONS["metadata"])
 def test_every_version_names_the_broker_and_the_topic(
-    version: int, broker: Broker, ask: Any
+    version: int, broker: BrokerState, ask: Any
 ) -> None:
     topic = at_once(broker.topics.create("t", 3, {}))
 
@@ -58,7 +58,7 @@ def test_every_version_names_the_broker_and_the_topic(
 
 @pytest.mark.parametrize("version", [1, 5, 13])
 def test_null_asks_for_all_topics_and_an_empty_list_for_none(
-    version: int, broker: Broker, ask: Any
+    version: int, broker: BrokerState, ask: Any
 ) -> None:
     at_once(broker.topics.create("b", 1, {}))
     at_once(broker.topics.create("a", 1, {}))
@@ -70,14 +70,14 @@ def test_null_asks_for_all_topics_and_an_empty_list_for_none(
     assert nothing.topics == ()
 
 
-def test_in_version_0_an_empty_list_asks_for_all(broker: Broker, ask: Any) -> None:
+def test_in_version_0_an_empty_list_asks_for_all(broker: BrokerState, ask: Any) -> None:
     at_once(broker.topics.create("a", 1, {}))
 
     assert [topic.name for topic in ask(METADATA, a_request(), 0).topics] == ["a"]
 
 
 def test_a_topic_is_created_when_asked_for_and_is_in_the_same_answer(
-    broker: Broker, ask: Any
+    broker: BrokerState, ask: Any
 ) -> None:
     answer = ask(METADATA, a_request("new", "other", allow_auto_topic_creation=True))
 
@@ -85,14 +85,14 @@ def test_a_topic_is_created_when_asked_for_and_is_in_the_same_answer(
     assert broker.topics.get("new").topic_id == answer.topics[0].topic_id
 
 
-def test_before_version_4_topics_are_always_created(broker: Broker, ask: Any) -> None:
+def test_before_version_4_topics_are_always_created(broker: BrokerState, ask: Any) -> None:
     ask(METADATA, a_request("new"), 3)
 
     assert broker.topics.get("new").partition_count == 2
 
 
 def test_no_topic_is_created_when_the_client_or_the_operator_does_not_want_it(
-    broker: Broker, ask: Any
+    broker: BrokerState, ask: Any
 ) -> None:
     unwanted = ask(METADATA, a_request("new"))
     broker.settings.set_dynamic({"auto.create.topics.enable": "false"})
@@ -112,7 +112,9 @@ def test_a_bad_name_is_an_invalid_topic(name: str, is_creating: bool, ask: Any) 
     assert answer.topics[0].name == name
 
 
-def test_one_bad_name_does_not_keep_the_others_from_being_created(broker: Broker, ask: Any) -> None:
+def test_one_bad_name_does_not_keep_the_others_from_being_created(
+    broker: BrokerState, ask: Any
+) -> None:
     answer = ask(METADATA, a_request("a b", "good", allow_auto_topic_creation=True))
 
     assert [topic.error_code for topic in answer.topics] == [
@@ -122,13 +124,15 @@ def test_one_bad_name_does_not_keep_the_others_from_being_created(broker: Broker
     assert [topic.name for topic in broker.topics.all()] == ["good"]
 
 
-def test_a_name_asked_for_twice_is_answered_once(broker: Broker, ask: Any) -> None:
+def test_a_name_asked_for_twice_is_answered_once(broker: BrokerState, ask: Any) -> None:
     at_once(broker.topics.create("t", 1, {}))
 
     assert len(ask(METADATA, a_request("t", "t")).topics) == 1
 
 
-def test_the_offsets_topic_comes_into_being_as_kafka_makes_it(broker: Broker, ask: Any) -> None:
+def test_the_offsets_topic_comes_into_being_as_kafka_makes_it(
+    broker: BrokerState, ask: Any
+) -> None:
     request = a_request("__consumer_offsets", allow_auto_topic_creation=True)
 
     (topic,) = ask(METADATA, request).topics
@@ -138,7 +142,7 @@ def test_the_offsets_topic_comes_into_being_as_kafka_makes_it(broker: Broker, as
 
 
 @pytest.mark.parametrize("version", [12, 13])
-def test_topics_are_found_by_id(version: int, broker: Broker, ask: Any) -> None:
+def test_topics_are_found_by_id(version: int, broker: BrokerState, ask: Any) -> None:
     topic = at_once(broker.topics.create("t", 1, {}))
     unknown = UUID(int=99)
 
@@ -157,7 +161,9 @@ def test_ids_are_refused_before_version_12(version: int, ask: Any) -> None:
 
 
 @pytest.mark.parametrize("version", [8, 9, 10, 13])
-def test_topic_operations_are_told_when_asked_for(version: int, broker: Broker, ask: Any) -> None:
+def test_topic_operations_are_told_when_asked_for(
+    version: int, broker: BrokerState, ask: Any
+) -> None:
     at_once(broker.topics.create("t", 1, {}))
     request = a_request("t", include_topic_authorized_operations=True)
 
@@ -176,7 +182,7 @@ def test_cluster_operations_are_told_when_asked_for(
     assert answer.cluster_authorized_operations == operations
 
 
-def test_describing_topics_opens_no_log(broker: Broker, ask: Any) -> None:
+def test_describing_topics_opens_no_log(broker: BrokerState, ask: Any) -> None:
     at_once(broker.topics.create("t", 5000, {}))
 
     answer = ask(METADATA, a_request(all_topics=True))

@@ -21,11 +21,11 @@ from tests.broker.handlers.group_requests import (
     topic_id_of,
 )
 
-from headrace.broker.state import Broker
+from headrace.broker.state import BrokerState
 
 
 @pytest.fixture(autouse=True)
-def topic(broker: Broker) -> None:
+def topic(broker: BrokerState) -> None:
     at_once(broker.topics.create("t", 2, {}))
 
 
@@ -38,7 +38,7 @@ def codes(answer: Any) -> dict[tuple[Any, int], ErrorCode]:
 
 
 @pytest.mark.parametrize("version", range(2, 10))
-def test_every_version_commits_what_it_can_say(ask: Any, broker: Broker, version: int) -> None:
+def test_every_version_commits_what_it_can_say(ask: Any, broker: BrokerState, version: int) -> None:
     answer = ask(COMMIT, a_commit(metadata="why"), version)
 
     assert codes(answer) == {("t", 0): ErrorCode.none}
@@ -53,7 +53,7 @@ def test_every_version_commits_what_it_can_say(ask: Any, broker: Broker, version
 
 @pytest.mark.parametrize("version", [2, 3, 4])
 def test_an_old_client_says_how_long_its_offset_shall_live(
-    ask: Any, broker: Broker, version: int
+    ask: Any, broker: BrokerState, version: int
 ) -> None:
     fields = {
         field.name: getattr(a_commit(), field.name)
@@ -69,7 +69,7 @@ def test_an_old_client_says_how_long_its_offset_shall_live(
     assert found.expire_timestamp_ms == found.commit_timestamp_ms + 60_000
 
 
-def test_the_newest_version_names_topics_by_id(ask: Any, broker: Broker) -> None:
+def test_the_newest_version_names_topics_by_id(ask: Any, broker: BrokerState) -> None:
     def topic(topic_id: UUID | None, *indexes: int) -> OffsetCommitRequestTopic:
         return OffsetCommitRequestTopic(
             topic_id=topic_id,
@@ -101,7 +101,7 @@ def test_the_newest_version_names_topics_by_id(ask: Any, broker: Broker) -> None
     assert found.offset == 7
 
 
-def test_what_is_not_there_cannot_be_committed(ask: Any, broker: Broker) -> None:
+def test_what_is_not_there_cannot_be_committed(ask: Any, broker: BrokerState) -> None:
     topics = (("t", 0, 5), ("t", 2, 5), ("t", -1, 5), ("nope", 0, 5))
 
     answer = ask(COMMIT, a_commit(topics=topics), 9)
@@ -173,7 +173,7 @@ def test_members_of_the_new_protocol_commit_in_their_epoch(ask: Any) -> None:
         assert codes(answer) == {("t", 0): error_code}
 
 
-def test_more_offsets_than_fit_one_batch_are_all_committed(ask: Any, broker: Broker) -> None:
+def test_more_offsets_than_fit_one_batch_are_all_committed(ask: Any, broker: BrokerState) -> None:
     at_once(broker.topics.create("wide", 2_500, {}))
     topic_id = broker.topics.get("wide").topic_id
     partitions = tuple(

@@ -15,7 +15,7 @@ from tests.broker.handlers.group_requests import (
     a_stable_member,
 )
 
-from headrace.broker.state import Broker
+from headrace.broker.state import BrokerState
 
 
 def a_request(group_id: str, **partitions: tuple[int, ...]) -> OffsetDeleteRequest:
@@ -41,7 +41,7 @@ def codes(answer: Any) -> dict[tuple[str, int], ErrorCode]:
     }
 
 
-def test_offsets_go_where_nobody_reads(ask: Any, broker: Broker) -> None:
+def test_offsets_go_where_nobody_reads(ask: Any, broker: BrokerState) -> None:
     at_once(broker.topics.create("t", 2, {}))
     at_once(broker.topics.create("u", 2, {}))
     joined = a_stable_member(ask)

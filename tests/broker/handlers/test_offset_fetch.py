@@ -23,11 +23,11 @@ from tests.broker.handlers.group_requests import (
     topic_id_of,
 )
 
-from headrace.broker.state import Broker
+from headrace.broker.state import BrokerState
 
 
 @pytest.fixture(autouse=True)
-def committed(ask: Any, broker: Broker) -> None:
+def committed(ask: Any, broker: BrokerState) -> None:
     at_once(broker.topics.create("t", 2, {}))
     ask(COMMIT, a_commit(metadata="why"), 9)
 
@@ -102,7 +102,7 @@ def test_several_groups_are_answered_at_once(ask: Any, version: int) -> None:
     assert offsets == [5, 5, -1]
 
 
-def test_the_newest_version_names_topics_by_id(ask: Any, broker: Broker) -> None:
+def test_the_newest_version_names_topics_by_id(ask: Any, broker: BrokerState) -> None:
     topic_id, unknown = topic_id_of(broker), UUID(int=9)
     topics = (
         ByIdTopics(topic_id=topic_id, partition_indexes=(0, 1)),

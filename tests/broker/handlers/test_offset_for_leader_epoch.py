@@ -10,13 +10,13 @@ from kio.schema.offset_for_leader_epoch.v4.request import (
 from tests.at_once import at_once
 from tests.broker.handlers.conftest import VERSIONS
 
-from headrace.broker.state import Broker
+from headrace.broker.state import BrokerState
 
 OFFSET_FOR_LEADER_EPOCH = 23
 
 
 @pytest.fixture(autouse=True)
-def _topic(broker: Broker, append: Any) -> None:
+def _topic(broker: BrokerState, append: Any) -> None:
     at_once(broker.topics.create("t", 2, {}))
     append("t", 0, 1_700_000_000_000, 1_700_000_000_000)
 
@@ -51,7 +51,7 @@ def test_the_current_epoch_of_an_empty_log_ends_at_0(ask: Any) -> None:
 
 
 def test_the_current_epoch_has_an_end_even_when_the_log_has_no_record_of_it(
-    broker: Broker, ask: Any
+    broker: BrokerState, ask: Any
 ) -> None:
     broker.topics.log("t", 0).leader_epoch = 6
 
@@ -75,7 +75,7 @@ def test_an_epoch_that_never_was_has_no_end(ask: Any) -> None:
     ],
 )
 def test_the_clients_idea_of_the_leader_epoch_is_checked(
-    current: int, error_code: ErrorCode, broker: Broker, ask: Any
+    current: int, error_code: ErrorCode, broker: BrokerState, ask: Any
 ) -> None:
     broker.topics.log("t", 0).leader_epoch = 3
 

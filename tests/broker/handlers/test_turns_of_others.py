@@ -47,7 +47,7 @@ from tests.broker.turn_counter import turns_during
 from headrace.broker.dispatch import APIS
 from headrace.broker.handlers import metadata
 from headrace.broker.handlers.throttle import NO_THROTTLE
-from headrace.broker.state import Broker, RequestContext
+from headrace.broker.state import BrokerState, RequestContext
 from headrace.log import directory as log_directory
 
 COUNT = 40
@@ -210,7 +210,7 @@ REQUESTS: dict[str, tuple[int, int, Callable[[], Any]]] = {
 
 @pytest.mark.parametrize("name", REQUESTS)
 def test_a_request_that_names_much_gives_others_their_turns(
-    name: str, broker: Broker, monkeypatch: pytest.MonkeyPatch
+    name: str, broker: BrokerState, monkeypatch: pytest.MonkeyPatch
 ) -> None:
     at_once(broker.topics.create("t", COUNT, {}))
     for topic in NAMES:
@@ -228,7 +228,7 @@ def test_a_request_that_names_much_gives_others_their_turns(
 
 
 def test_sizes_of_partitions_nobody_has_opened_are_asked_for_in_a_thread(
-    broker: Broker, ask: Any, monkeypatch: pytest.MonkeyPatch
+    broker: BrokerState, ask: Any, monkeypatch: pytest.MonkeyPatch
 ) -> None:
     at_once(broker.topics.create("t", 3, {}))
     threads: list[int] = []
@@ -246,7 +246,7 @@ def test_sizes_of_partitions_nobody_has_opened_are_asked_for_in_a_thread(
     assert threading.get_ident() not in threads
 
 
-def test_a_topic_made_by_asking_for_it_is_made_once(broker: Broker, ask_all: Any) -> None:
+def test_a_topic_made_by_asking_for_it_is_made_once(broker: BrokerState, ask_all: Any) -> None:
     request = metadata.MetadataRequest(
         topics=(metadata.MetadataRequestTopic(name=T, topic_id=None),),
         allow_auto_topic_creation=True,

@@ -11,8 +11,8 @@ from headrace.cli.connection import Connection
 from headrace.cli.consume.read_range import ENDLESS
 from headrace.cli.consume.reading import Reader
 from headrace.cli.consume.record_format import value_format
+from headrace.cli.endings import CommandError
 from headrace.cli.outage import Outage
-from headrace.cli.terminal import CommandError
 from headrace.testing import broker_process
 
 

@@ -10,7 +10,7 @@ from tests.cli.conftest import Answer
 from tests.kafka.drill.sample import GOOD, drill_report, scenario_report
 from typer.testing import CliRunner
 
-from headrace.cli.kafka.commands import app
+from headrace.cli.app import app
 from headrace.kafka.cluster import Cluster
 from headrace.kafka.drill import plot, run
 from headrace.kafka.drill.plan import Plan, Scenario
@@ -28,7 +28,7 @@ def drill(tmp_path: Path) -> Drill:
 
     def invoke(*words: object) -> Answer:
         environment = {"HEADRACE_KAFKA_DIR": str(tmp_path / "clusters"), "NO_COLOR": "1"}
-        result = CliRunner().invoke(app, ["drill", *map(str, words)], env=environment)
+        result = CliRunner().invoke(app, ["kafka", "drill", *map(str, words)], env=environment)
         if result.exception and not isinstance(result.exception, SystemExit):
             raise result.exception
         return Answer(result.exit_code, result.stdout, result.stderr)

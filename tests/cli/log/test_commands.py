@@ -7,7 +7,7 @@ from typer.testing import CliRunner, Result
 
 from headrace.cli.app import app
 
-GOLDEN = Path(__file__).parents[1] / "data" / "kafka-4.3.1" / "data"
+GOLDEN = Path(__file__).parents[2] / "data" / "kafka-4.3.1" / "data"
 
 
 def invoke(*arguments: object) -> Result:

@@ -173,7 +173,7 @@ def test_a_name_that_means_nothing_is_refused(tmp_path: Path) -> None:
         dump_file(tmp_path / "notes.txt", is_deep=False, has_data=False)
 
 
-GOLDEN = Path(__file__).parents[1] / "data" / "kafka-4.3.1"
+GOLDEN = Path(__file__).parents[2] / "data" / "kafka-4.3.1"
 
 
 @pytest.mark.parametrize(

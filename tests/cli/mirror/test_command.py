@@ -8,7 +8,7 @@ from typer.testing import CliRunner
 
 from headrace.cli.app import app
 from headrace.cli.mirror.view import describe
-from headrace.mirror.listener import COPYING, FOLLOWING, Progress
+from headrace.mirror.interface import COPYING, FOLLOWING, MirrorProgress
 from headrace.testing import running_broker
 
 
@@ -110,8 +110,8 @@ def test_both_sides_must_be_named() -> None:
 
 
 def test_progress_has_a_rate_and_an_estimate() -> None:
-    copying = Progress(COPYING, 1_000_000, 10_000_000, 1_000_000, 1 << 30, 10)
-    following = Progress(FOLLOWING, 5, 5, 7, 100, 10)
+    copying = MirrorProgress(COPYING, 1_000_000, 10_000_000, 1_000_000, 1 << 30, 10)
+    following = MirrorProgress(FOLLOWING, 5, 5, 7, 100, 10)
 
     assert describe(copying, 50_000) == (
         "copying: 1,000,000 of 10,000,000, 1.0 GiB, 50,000/s, 3 min 0 s left"

@@ -205,7 +205,7 @@ def test_letters_of_a_dead_letter_topic_made_anew_were_not_sent(pipeline: Pipeli
     pipeline.add(0, b"first")
     assert pipeline("--resubmit", "--yes").code == 0
     group = f"{pipeline.name}.dead-letters"
-    noted = committed(pipeline.connection.bus(), group, pipeline.topic)
+    noted = committed(pipeline.connection.bus, group, pipeline.topic)
     pipeline.make_anew(pipeline.topic)
     pipeline.add(0, b"second")
     # As if the group had kept its position, which some brokers do.

@@ -22,7 +22,7 @@ def test_init_says_what_it_wrote_and_how_to_go_on(tmp_path: Path) -> None:
 
 
 def test_what_init_advises_is_what_the_page_shows_and_its_test_runs(tmp_path: Path) -> None:
-    page = (Path(__file__).parents[2] / "docs/pipelines/writing.md").read_text("utf-8")
+    page = (Path(__file__).parents[3] / "docs/pipelines/writing.md").read_text("utf-8")
 
     answer = CliRunner().invoke(app, ["pipeline", "init", "hot_sensors", "--dir", str(tmp_path)])
 

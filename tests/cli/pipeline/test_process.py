@@ -12,7 +12,7 @@ import pytest
 from tests.pipelines.running.stage import committed, wait_until
 
 from headrace.cli.connection import Connection
-from headrace.cli.exit_codes import EXIT_INTERRUPTED
+from headrace.cli.endings import EXIT_INTERRUPTED
 from headrace.pipelines.running.run_state import (
     DIED,
     FAILED,
@@ -92,7 +92,7 @@ def test_stop_ends_it_with_0_and_its_group_has_the_position(
     code, stdout, stderr = process.end()
     assert (code, len(stdout.splitlines())) == (0, 100), stderr
     assert b"WARN" not in stderr
-    assert committed(Connection(broker.bootstrap).bus(), "archive", "orders") == {0: 100}
+    assert committed(Connection(broker.bootstrap).bus, "archive", "orders") == {0: 100}
 
 
 def test_ctrl_c_ends_it_with_130(process: Process) -> None:

@@ -3,13 +3,11 @@ from importlib import metadata
 from pathlib import Path
 
 import pytest
-import typer
 from typer.testing import CliRunner
 
-from headrace.cli.pipeline import setup as pipeline_setup
+from headrace.cli.app import app
 
-APP = typer.Typer()
-APP.command()(pipeline_setup.setup)
+COMMAND = ["pipeline", "setup"]
 
 
 def test_a_missing_pyspark_ends_in_one_sentence(monkeypatch: pytest.MonkeyPatch) -> None:
@@ -18,7 +16,7 @@ def test_a_missing_pyspark_ends_in_one_sentence(monkeypatch: pytest.MonkeyPatch)
 
     monkeypatch.setattr(metadata, "version", find)
 
-    result = CliRunner().invoke(APP, [])
+    result = CliRunner().invoke(app, COMMAND)
 
     assert result.exit_code == 1
     assert result.stderr.startswith(
@@ -31,7 +29,7 @@ def test_a_missing_pyspark_ends_in_one_sentence(monkeypatch: pytest.MonkeyPatch)
 def test_what_is_there_is_told(monkeypatch: pytest.MonkeyPatch) -> None:
     monkeypatch.delenv("HEADRACE_SPARK_JARS", raising=False)
 
-    result = CliRunner().invoke(APP, ["--no-archive", "--json"])
+    result = CliRunner().invoke(app, [*COMMAND, "--no-archive", "--json"])
 
     assert result.exit_code == 0
     facts = json.loads(result.stdout)
@@ -41,7 +39,7 @@ def test_what_is_there_is_told(monkeypatch: pytest.MonkeyPatch) -> None:
 
 @pytest.mark.java
 def test_a_jar_list_that_is_not_there_is_named(tmp_path: Path) -> None:
-    result = CliRunner().invoke(APP, ["--jars", str(tmp_path / "none.txt")])
+    result = CliRunner().invoke(app, [*COMMAND, "--jars", str(tmp_path / "none.txt")])
 
     assert result.exit_code == 1
     assert "cannot read the jar list" in result.stderr
@@ -53,10 +51,10 @@ def test_setup_builds_an_archive_that_java_uses(
     tmp_path: Path, monkeypatch: pytest.MonkeyPatch
 ) -> None:
     built = tmp_path / "spark.jsa"
-    monkeypatch.setattr("headrace.pipelines.spark.archive.archive_path", lambda *_: built)
+    monkeypatch.setattr("headrace.pipelines.spark.class_archive.archive_path", lambda *_: built)
     monkeypatch.setenv("HEADRACE_STATE_DIR", str(tmp_path))
 
-    result = CliRunner().invoke(APP, [])
+    result = CliRunner().invoke(app, COMMAND)
 
     assert result.exit_code == 0, result.output
     assert built.stat().st_size > 100_000_000

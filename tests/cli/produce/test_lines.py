@@ -2,7 +2,8 @@ import pytest
 from hypothesis import given
 from hypothesis import strategies as st
 
-from headrace.cli.produce.lines import LineSplitter, unescape
+from headrace.cli.escapes import unescape
+from headrace.cli.produce.lines import LineSplitter
 
 MAX = 1000
 

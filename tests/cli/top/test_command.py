@@ -10,7 +10,7 @@ from tests.cli.consume.test_command import produce
 from tests.cli.processes import end_of, headrace_process, read_lines, read_until
 
 from headrace.cli.connection import Connection
-from headrace.cli.top.rates import GroupLook, Look
+from headrace.cli.top.rates import ClusterSnapshot, GroupSnapshot
 from headrace.cli.top.view import Frame, as_json, print_frame, rate_text
 from headrace.testing import broker_process
 
@@ -18,9 +18,11 @@ NOON = datetime(2026, 11, 16, 12, tzinfo=UTC)
 
 
 def a_frame() -> Frame:
-    before = Look(0.0, {("a", 0): 0}, {("a", 0): 0}, {"g": GroupLook("Stable", 1, {("a", 0): 0})})
-    after = Look(
-        2.0, {("a", 0): 2001}, {("a", 0): 4096}, {"g": GroupLook("Stable", 1, {("a", 0): 1000})}
+    before = ClusterSnapshot(
+        0.0, {("a", 0): 0}, {("a", 0): 0}, {"g": GroupSnapshot("Stable", 1, {("a", 0): 0})}
+    )
+    after = ClusterSnapshot(
+        2.0, {("a", 0): 2001}, {("a", 0): 4096}, {"g": GroupSnapshot("Stable", 1, {("a", 0): 1000})}
     )
     return Frame(NOON, "localhost:9092", before, after)
 

@@ -1,10 +1,17 @@
-from headrace.cli.top.rates import GroupLook, GroupRate, Look, TopicRate, group_rates, topic_rates
+from headrace.cli.top.rates import (
+    ClusterSnapshot,
+    GroupRate,
+    GroupSnapshot,
+    TopicRate,
+    group_rates,
+    topic_rates,
+)
 
 A0, A1, B0 = ("a", 0), ("a", 1), ("b", 0)
 
 
-def look(at_s: float = 0.0, **parts: object) -> Look:
-    return Look(at_s, {}, {}, {})._replace(**parts)
+def look(at_s: float = 0.0, **parts: object) -> ClusterSnapshot:
+    return ClusterSnapshot(at_s, {}, {}, {})._replace(**parts)
 
 
 def test_a_topics_rate_is_that_of_its_partitions_together() -> None:
@@ -48,11 +55,11 @@ def test_bytes_are_unknown_when_retention_took_some_away() -> None:
 
 
 def test_a_groups_rate_and_lag_come_from_what_it_committed() -> None:
-    before = look(groups={"g": GroupLook("Stable", 2, {A0: 10})})
+    before = look(groups={"g": GroupSnapshot("Stable", 2, {A0: 10})})
     after = look(
         2.0,
         ends={A0: 50, A1: 5, B0: 1000},
-        groups={"g": GroupLook("Stable", 3, {A0: 30, A1: 5})},
+        groups={"g": GroupSnapshot("Stable", 3, {A0: 30, A1: 5})},
     )
 
     assert group_rates(before, after) == [GroupRate("g", "Stable", 3, 10.0, 20)]
@@ -60,9 +67,9 @@ def test_a_groups_rate_and_lag_come_from_what_it_committed() -> None:
 
 def test_the_group_furthest_behind_comes_first() -> None:
     groups = {
-        "even": GroupLook("Stable", 1, {A0: 10}),
-        "behind": GroupLook("Empty", 0, {A0: 1}),
-        "new": GroupLook("Stable", 1, {}),
+        "even": GroupSnapshot("Stable", 1, {A0: 10}),
+        "behind": GroupSnapshot("Empty", 0, {A0: 1}),
+        "new": GroupSnapshot("Stable", 1, {}),
     }
 
     rates = group_rates(look(), look(1.0, ends={A0: 10}, groups=groups))
@@ -71,7 +78,7 @@ def test_the_group_furthest_behind_comes_first() -> None:
 
 
 def test_a_group_whose_topic_is_gone_has_no_lag() -> None:
-    group = {"g": GroupLook("Empty", 0, {A0: 10})}
+    group = {"g": GroupSnapshot("Empty", 0, {A0: 10})}
 
     (rate,) = group_rates(look(groups=group), look(1.0, groups=group))
 

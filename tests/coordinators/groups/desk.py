@@ -5,8 +5,6 @@ from typing import TypeVar
 from uuid import UUID
 
 from headrace.coordinators.errors import CoordinatorNotAvailableError
-from headrace.coordinators.groups.classic.limits import ClassicLimits
-from headrace.coordinators.groups.consumer.limits import ConsumerLimits
 from headrace.coordinators.groups.consumer_protocol import (
     MemberAssignment,
     Subscription,
@@ -15,6 +13,7 @@ from headrace.coordinators.groups.consumer_protocol import (
 )
 from headrace.coordinators.groups.coordinator import GroupCoordinator
 from headrace.coordinators.groups.decision import Decision
+from headrace.coordinators.groups.limits import ClassicLimits, ConsumerLimits
 from headrace.coordinators.groups.messages import (
     ConsumerHeartbeatReply,
     ConsumerHeartbeatRequest,

@@ -5,13 +5,12 @@ from collections.abc import Callable, Iterator
 
 import pytest
 
-from headrace.kafka.drill.bulk import write_bulk
-from headrace.kafka.drill.clients import consumer_config, publisher_config
+from headrace.client.bus import Bus
 from headrace.kafka.drill.election import Timeouts
 from headrace.kafka.drill.ledger import Account, Reading, balance, compare
 from headrace.kafka.drill.message import Stream, encode, make_streams
-from headrace.kafka.drill.publisher import Publisher
-from headrace.kafka.drill.readers import LiveConsumers, end_offsets, read_whole
+from headrace.kafka.drill.publisher import Publisher, publisher_config, write_bulk
+from headrace.kafka.drill.readers import LiveConsumers, consumer_config, end_offsets, read_whole
 from headrace.kafka.errors import DrillError
 from headrace.testing import RunningBroker, running_broker
 
@@ -34,7 +33,8 @@ def publisher_on(
     **config: object,
 ) -> Publisher:
     return Publisher(
-        {**publisher_config(broker.bootstrap, TIMEOUTS), **config},
+        Bus(broker.bootstrap),
+        {**publisher_config(TIMEOUTS), **config},
         TOPIC,
         accounts,
         rate=1000,
@@ -52,12 +52,13 @@ def await_(condition: Callable[[], bool]) -> None:
 
 
 def final_reading(broker: RunningBroker, streams: list[Stream]) -> Reading:
-    config = consumer_config(broker.bootstrap, TIMEOUTS, "final")
+    bus = Bus(broker.bootstrap)
     return read_whole(
-        config,
+        bus,
+        TIMEOUTS,
         TOPIC,
         streams,
-        end_offsets(config, TOPIC, PARTITIONS),
+        end_offsets(bus, TOPIC, PARTITIONS),
         timeout_s=120,
         on_progress=lambda taken, total: None,
     )
@@ -70,15 +71,15 @@ def test_what_publishers_sent_is_acknowledged_stored_and_read_along(broker: Runn
         publisher_on(broker, accounts[:PARTITIONS]),
         publisher_on(broker, accounts[PARTITIONS:]),
     ]
-    config = consumer_config(broker.bootstrap, TIMEOUTS, "live")
-    live = LiveConsumers(config, TOPIC, streams, 2)
+    bus = Bus(broker.bootstrap)
+    live = LiveConsumers(bus, consumer_config(TIMEOUTS, "live"), TOPIC, streams, 2)
 
     for publisher in publishers:
         publisher.start()
     live.start()
     await_(lambda: all(publisher.acknowledged >= 100 for publisher in publishers))
     assert all(publisher.finish(120) for publisher in publishers)
-    live.drain(end_offsets(config, TOPIC, PARTITIONS), 180, lambda: None)
+    live.drain(end_offsets(bus, TOPIC, PARTITIONS), 180, lambda: None)
     live.stop(120)
 
     final = final_reading(broker, streams)
@@ -118,7 +119,8 @@ def test_bulk_is_acknowledged_and_stored_in_order(broker: RunningBroker) -> None
     progress = list[int]()
 
     write_bulk(
-        publisher_config(broker.bootstrap, TIMEOUTS),
+        Bus(broker.bootstrap),
+        publisher_config(TIMEOUTS),
         TOPIC,
         accounts,
         messages=20_000,
@@ -141,7 +143,8 @@ def test_bulk_ends_when_it_is_interrupted(broker: RunningBroker) -> None:
 
     with pytest.raises(KeyboardInterrupt):
         write_bulk(
-            publisher_config(broker.bootstrap, TIMEOUTS),
+            Bus(broker.bootstrap),
+            publisher_config(TIMEOUTS),
             TOPIC,
             accounts,
             messages=10_000_000,
@@ -152,7 +155,7 @@ def test_bulk_ends_when_it_is_interrupted(broker: RunningBroker) -> None:
 
 def test_a_record_that_comes_again_by_its_offset_is_no_duplicate() -> None:
     streams = make_streams(1, 1)
-    live = LiveConsumers({}, TOPIC, streams, 0)
+    live = LiveConsumers(Bus(), {}, TOPIC, streams, 0)
     for offset, sequence in ((0, 0), (1, 1), (1, 1), (2, 1)):
         live.take(0, offset, encode(0, sequence, b""))
 
@@ -165,7 +168,8 @@ def test_a_topic_that_is_shorter_than_it_said_is_an_error(broker: RunningBroker)
     streams = make_streams(1, PARTITIONS)
     accounts = [Account(stream) for stream in streams]
     write_bulk(
-        publisher_config(broker.bootstrap, TIMEOUTS),
+        Bus(broker.bootstrap),
+        publisher_config(TIMEOUTS),
         TOPIC,
         accounts,
         messages=30,
@@ -173,9 +177,10 @@ def test_a_topic_that_is_shorter_than_it_said_is_an_error(broker: RunningBroker)
         on_progress=lambda sent: None,
     )
 
-    with pytest.raises(DrillError, match="fell silent after 30 of 1,020 records"):
+    with pytest.raises(DrillError, match="ended after 30 of 1,020 records"):
         read_whole(
-            consumer_config(broker.bootstrap, TIMEOUTS, "final"),
+            Bus(broker.bootstrap),
+            TIMEOUTS,
             TOPIC,
             streams,
             {0: 10, 1: 10, 2: 1000},

@@ -1,5 +1,6 @@
 """Waiting, choosing whom to hurt and bringing nodes back, on a cluster that is only played."""
 
+from collections import Counter
 from collections.abc import Callable
 from typing import Any, cast
 
@@ -13,7 +14,7 @@ from headrace.kafka.drill.load import Load
 from headrace.kafka.drill.observer import Observer
 from headrace.kafka.drill.plan import Plan
 from headrace.kafka.drill.scenarios import kill_controller, kill_follower, kill_leader, restart_all
-from headrace.kafka.drill.stage import Stage, Status, restore
+from headrace.kafka.drill.stage import Stage, Status, restore, spread
 from headrace.kafka.drill.timeline import Kind, Timeline
 from headrace.kafka.errors import ClusterError, DrillError
 
@@ -93,7 +94,6 @@ class PlayedStage(Stage):
             Plan(calm_s=0, hold_s=0),
             Timeouts(9.0, 2.0, 1.0, 1.0),
             topic=TOPIC,
-            publisher_config={},
             timeline=timeline,
             observer=Observer({node.id: ("", 0) for node in cluster.brokers}, timeline),
             load=cast("Load", PlayedLoad()),
@@ -253,3 +253,30 @@ def test_a_busy_machine_is_noted_and_its_wait_remembered(monkeypatch: pytest.Mon
 
     assert texts(stage, Kind.NOTE) == ["a busy machine: waits of 1.5 s without any fault"]
     assert stage.undisturbed_s == 1.5
+
+
+def partitions(count: int, replicas: tuple[int, ...] = (2, 3, 1)) -> list[Replica]:
+    return [Replica("drill", number, 1, replicas, replicas, {}) for number in range(count)]
+
+
+def test_leaders_are_spread_evenly() -> None:
+    orders = spread(partitions(6))
+
+    assert Counter(order[0] for order in orders.values()) == {1: 2, 2: 2, 3: 2}
+
+
+def test_a_node_to_avoid_leads_nothing() -> None:
+    orders = spread(partitions(6), avoid=2)
+
+    assert Counter(order[0] for order in orders.values()) == {1: 3, 3: 3}
+
+
+def test_no_replica_moves() -> None:
+    for order in spread(partitions(6), avoid=3).values():
+        assert sorted(order) == [1, 2, 3]
+
+
+def test_a_node_that_alone_has_a_replica_leads_it_all_the_same() -> None:
+    orders = spread(partitions(1, (2,)), avoid=2)
+
+    assert orders == {("drill", 0): (2,)}

@@ -10,9 +10,9 @@ import pytest
 from tests.pipelines.decoders.records import records_of
 
 from headrace.client.bus import Bus
-from headrace.pipelines import dead_letters
-from headrace.pipelines.dead_letters.letter import DeadLetter
+from headrace.pipelines.dead_letters.letter import DeadLetter, default_topic
 from headrace.pipelines.dead_letters.reading import each_once, read_letters
+from headrace.pipelines.dead_letters.writing import bad_records, write
 from headrace.pipelines.decoders import Json
 from headrace.pipelines.definition import RECORD_SCHEMA, Decoder, Run
 from headrace.pipelines.spans import Batch, Log, Spans
@@ -60,10 +60,10 @@ def test_a_letter_is_the_record_and_where_it_came_from(run: Run) -> None:
     null = run.spark.createDataFrame(
         [(None, None, "other", 7, 99, datetime(2026, 1, 1), 0, None)], RECORD_SCHEMA
     )
-    bad = dead_letters.bad_records(DECODER, records)
+    bad = bad_records(DECODER, records)
 
     batch = Batch(3, Spans.of({Log("in", 0, "the-id"): (0, 5)}), "the-cluster")
-    count = dead_letters.write(run, DECODER, bad.drop("_error").union(null), "letters", batch)
+    count = write(run, DECODER, bad.drop("_error").union(null), "letters", batch)
 
     letters = read_all(run, "letters")
     assert count == 4
@@ -82,9 +82,9 @@ def test_a_letter_is_the_record_and_where_it_came_from(run: Run) -> None:
 
 
 def test_written_twice_is_listed_once(run: Run) -> None:
-    bad = dead_letters.bad_records(DECODER, records_of(run.spark, BAD))
+    bad = bad_records(DECODER, records_of(run.spark, BAD))
     for _ in range(2):
-        dead_letters.write(run, DECODER, bad, "twice")
+        write(run, DECODER, bad, "twice")
 
     letters = read_all(run, "twice")
 
@@ -118,9 +118,9 @@ def test_decoders_of_others_work_and_may_say_what_is_not_in_the_value(
     run: Run, travelling: None
 ) -> None:
     decoder: Decoder = Foreign()
-    bad = dead_letters.bad_records(decoder, records_of(run.spark, [b"a", b"b", None]))
+    bad = bad_records(decoder, records_of(run.spark, [b"a", b"b", None]))
 
-    assert dead_letters.write(run, decoder, bad, "foreign") == 2
+    assert write(run, decoder, bad, "foreign") == 2
 
     key, gone = read_all(run, "foreign")
     assert (key.value, key.reason) == (b"b", "wrong: the key")
@@ -133,9 +133,9 @@ def test_letters_too_large_for_their_topic_are_cut_and_nothing_stops(run: Run) -
     told = list[str]()
     run = replace(run, tell=told.append)
     huge = [b"{" * 300_000, b"{small", b"{" * 2_000_000]
-    bad = dead_letters.bad_records(DECODER, records_of(run.spark, huge))
+    bad = bad_records(DECODER, records_of(run.spark, huge))
 
-    assert dead_letters.write(run, DECODER, bad, "narrow") == 3
+    assert write(run, DECODER, bad, "narrow") == 3
 
     letters = read_all(run, "narrow")
     assert [each.value_size for each in letters] == [300_000, None, 2_000_000]
@@ -149,9 +149,9 @@ def test_letters_too_large_for_their_topic_are_cut_and_nothing_stops(run: Run) -
 
 def test_a_letter_has_the_ids_the_bus_gives_where_its_batch_has_none(run: Run) -> None:
     make_topic(run, "in", "1000000")
-    bad = dead_letters.bad_records(DECODER, records_of(run.spark, [b"{"]))
+    bad = bad_records(DECODER, records_of(run.spark, [b"{"]))
 
-    dead_letters.write(run, DECODER, bad, "asked")
+    write(run, DECODER, bad, "asked")
 
     (letter,) = read_all(run, "asked")
     assert len(letter.source.topic_id) == len(letter.source.cluster_id) == 22
@@ -168,9 +168,9 @@ def make_topic(run: Run, topic: str, limit: str) -> None:
 
 
 def test_no_bad_record_makes_no_topic(run: Run) -> None:
-    none = dead_letters.bad_records(DECODER, records_of(run.spark, [b'{"celsius":1}']))
+    none = bad_records(DECODER, records_of(run.spark, [b'{"celsius":1}']))
 
-    assert dead_letters.write(run, DECODER, none, "nothing") == 0
+    assert write(run, DECODER, none, "nothing") == 0
 
     from confluent_kafka.admin import AdminClient
 
@@ -179,4 +179,4 @@ def test_no_bad_record_makes_no_topic(run: Run) -> None:
 
 
 def test_the_topic_of_a_pipeline() -> None:
-    assert dead_letters.default_topic("table") == "table.dead-letters"
+    assert default_topic("table") == "table.dead-letters"

@@ -11,8 +11,8 @@ from headrace.pipelines.decoders.ddl import (
     Array,
     Atom,
     Decimal,
-    Field,
     Map,
+    SchemaField,
     Struct,
     Type,
     parse_ddl,
@@ -62,7 +62,7 @@ TYPES = st.recursive(
 )
 
 
-def as_json(fields: tuple[Field, ...]) -> object:
+def as_json(fields: tuple[SchemaField, ...]) -> object:
     """What Spark's `jsonValue` would be, without comments."""
     return {
         "type": "struct",
@@ -145,6 +145,6 @@ def test_a_mistake_is_told_with_its_place(text: str, sentence: str) -> None:
 
 def test_a_field_is_its_name_its_type_and_whether_it_is_required() -> None:
     assert parse_ddl("sensor string not null, `c d` double") == (
-        Field("sensor", Atom("string"), is_required=True),
-        Field("c d", Atom("double")),
+        SchemaField("sensor", Atom("string"), is_required=True),
+        SchemaField("c d", Atom("double")),
     )

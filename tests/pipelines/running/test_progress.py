@@ -1,7 +1,7 @@
 from typing import Any
 
 from headrace.pipelines.running.metrics import run_samples
-from headrace.pipelines.running.progress import Progress
+from headrace.pipelines.running.progress import RunProgress
 from headrace.pipelines.running.view import figures_line, totals_line
 
 
@@ -25,7 +25,7 @@ def a_report(
 
 
 def test_a_batch_gives_rates_lag_and_totals() -> None:
-    progress = Progress(started_at=0)
+    progress = RunProgress(started_at=0)
 
     progress.take_in(
         a_report(0, 100, None, {"t": {"0": 60, "1": 40}}, {"t": {"0": 90, "1": 40}}), now=10
@@ -42,7 +42,7 @@ def test_a_batch_gives_rates_lag_and_totals() -> None:
 
 
 def test_lag_is_what_lies_between_the_offset_and_the_end() -> None:
-    progress = Progress(started_at=0)
+    progress = RunProgress(started_at=0)
 
     progress.take_in(a_report(end='{"t": {"0": 60}}', latest='{"t": {"0": 90}}'), now=1)
 
@@ -52,7 +52,7 @@ def test_lag_is_what_lies_between_the_offset_and_the_end() -> None:
 
 
 def test_rows_that_were_read_twice_count_once() -> None:
-    progress = Progress(started_at=0)
+    progress = RunProgress(started_at=0)
 
     progress.take_in(a_report(1, 200, {"t": {"0": 0}}, {"t": {"0": 100}}), now=1)
 
@@ -60,7 +60,7 @@ def test_rows_that_were_read_twice_count_once() -> None:
 
 
 def test_gaps_between_offsets_are_no_rows() -> None:
-    progress = Progress(started_at=0)
+    progress = RunProgress(started_at=0)
 
     progress.take_in(a_report(1, 7, {"t": {"0": 0}}, {"t": {"0": 100}}), now=1)
 
@@ -68,7 +68,7 @@ def test_gaps_between_offsets_are_no_rows() -> None:
 
 
 def test_what_the_batch_itself_counted_is_believed() -> None:
-    progress = Progress(started_at=0)
+    progress = RunProgress(started_at=0)
 
     progress.take_in(a_report(0, 200, None, {"t": {"0": 100}}), now=1, counted=100)
 
@@ -76,7 +76,7 @@ def test_what_the_batch_itself_counted_is_believed() -> None:
 
 
 def test_a_look_that_found_nothing_is_no_batch() -> None:
-    progress = Progress(started_at=0)
+    progress = RunProgress(started_at=0)
 
     progress.take_in(a_report(0, 5, None, {"t": {"0": 5}}, {"t": {"0": 5}}), now=1)
     progress.take_in(a_report(1, 0, {"t": {"0": 5}}, {"t": {"0": 5}}, {"t": {"0": 9}}), now=9)
@@ -86,7 +86,7 @@ def test_a_look_that_found_nothing_is_no_batch() -> None:
 
 
 def test_state_is_the_sum_of_all_operators() -> None:
-    progress = Progress(started_at=0)
+    progress = RunProgress(started_at=0)
     operators = [{"numRowsTotal": 2, "memoryUsedBytes": 10}, {"numRowsTotal": 3}]
 
     progress.take_in(a_report(stateOperators=operators), now=1)
@@ -95,7 +95,7 @@ def test_state_is_the_sum_of_all_operators() -> None:
 
 
 def test_a_source_that_is_no_topic_has_no_partitions() -> None:
-    progress = Progress(started_at=0)
+    progress = RunProgress(started_at=0)
 
     progress.take_in(a_report(end=17, latest="abc"), now=1)
 
@@ -103,7 +103,7 @@ def test_a_source_that_is_no_topic_has_no_partitions() -> None:
 
 
 def test_every_figure_is_a_sample_and_the_important_ones_a_line() -> None:
-    progress = Progress(started_at=0, dead_letters=3, restarts=1)
+    progress = RunProgress(started_at=0, dead_letters=3, restarts=1)
     progress.take_in(a_report(4, 100, None, {"t": {"0": 60}}, {"t": {"0": 90}}), now=1)
 
     samples = {each.name: each for each in run_samples("r", "running", progress)}

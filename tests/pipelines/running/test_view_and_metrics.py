@@ -9,7 +9,7 @@ import pytest
 
 from headrace.pipelines.errors import RunError
 from headrace.pipelines.running.metrics import serve_metrics
-from headrace.pipelines.running.progress import PartitionProgress, Progress
+from headrace.pipelines.running.progress import PartitionProgress, RunProgress
 from headrace.pipelines.running.reporting import Reporter, View
 from headrace.pipelines.running.run_state import FAILED, FINISHED, RUNNING, WAITING, RunDirectory
 from headrace.pipelines.running.settings import RunSettings
@@ -18,8 +18,8 @@ from headrace.pipelines.running.view import LineView, LiveView, duration_text, v
 FACTS = {"pipeline": "p", "source": "topic t", "bootstrap": "b:1", "sinks": ["here", "there"]}
 
 
-def some_progress() -> Progress:
-    progress = Progress(started_at=0, batches=1, rows=7, batch_id=0, batch_rows=7, batch_s=1.0)
+def some_progress() -> RunProgress:
+    progress = RunProgress(started_at=0, batches=1, rows=7, batch_id=0, batch_rows=7, batch_s=1.0)
     progress.partitions = [PartitionProgress("t", 0, 7, 9)]
     return progress
 

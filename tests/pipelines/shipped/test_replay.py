@@ -9,7 +9,7 @@ from headrace.client.bus import Bus
 from headrace.pipelines import registry
 from headrace.pipelines.definition import Pipeline, Run, Sink
 from headrace.pipelines.errors import PipelineDefinitionError, SourceError
-from headrace.pipelines.sinks.lake import LakeSink, compact
+from headrace.pipelines.sinks.lake import LakeSink, compact_lake
 from headrace.pipelines.sinks.lake.source import LakeSource
 from headrace.pipelines.sinks.topic import TopicSink, create_topic
 from headrace.pipelines.source import TopicSource
@@ -69,7 +69,7 @@ def test_what_was_archived_comes_back_as_it_was(run: Run, tmp_path: Path) -> Non
     produce(run.bus.bootstrap, "first", originals()[15:])
     archived = TopicSource(topics=("first",), start="5")
     write_once(build("archive", {}, archived, lake), run, 1)
-    compact(run.spark, str(tmp_path))
+    compact_lake(run.spark, str(tmp_path))
     expected = sorted(originals(), key=lambda record: record[:2])
     assert records_on(run.bus.bootstrap, "first") == expected
 

@@ -21,7 +21,7 @@ from headrace.pipelines.sinks import topic as topic_module
 from headrace.pipelines.sinks import topic_leftovers
 from headrace.pipelines.sinks.topic import BrokerAwayError, TopicSink, from_uri
 from headrace.pipelines.sinks.topic_marks import SOURCE_HEADER
-from headrace.pipelines.sinks.topic_notes import Note, TopicNotes
+from headrace.pipelines.sinks.topic_notes import TopicNotes, TopicSinkNote
 from headrace.pipelines.source import TopicSource
 from headrace.pipelines.spans import Batch, Log, Spans
 from headrace.testing import RunningBroker, running_broker
@@ -98,7 +98,7 @@ class Dying:
         def some(rows: "DataFrame", topic: str | None) -> "DataFrame":
             return as_records(rows, topic).where(condition)
 
-        def die(notes: TopicNotes, note: Note) -> None:
+        def die(notes: TopicNotes, note: TopicSinkNote) -> None:
             if note.written.spans and not note.is_begun:
                 raise KeyboardInterrupt
             put(notes, note)

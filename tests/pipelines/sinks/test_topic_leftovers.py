@@ -8,7 +8,7 @@ from tests.pipelines.sinks.topics import Seen, produce
 from headrace.client.bus import Bus
 from headrace.pipelines.sinks import topic_leftovers
 from headrace.pipelines.sinks.topic_leftovers import Leftovers
-from headrace.pipelines.sinks.topic_marks import SOURCE_HEADER, Source, mark_of
+from headrace.pipelines.sinks.topic_marks import SOURCE_HEADER, RecordPlace, mark_of
 from headrace.pipelines.spans import Batch, Log, Spans
 from headrace.testing import RunningBroker, running_broker
 
@@ -25,7 +25,7 @@ def broker() -> Iterator[RunningBroker]:
 
 
 def made_from(offset: int, app_id: str = "app") -> Seen:
-    mark = mark_of(app_id, Source("s", 0, offset), "d")
+    mark = mark_of(app_id, RecordPlace("s", 0, offset), "d")
     return Seen(0, 0, None, b"v", 0, ((SOURCE_HEADER, mark),))
 
 
@@ -36,7 +36,7 @@ def batch(start: int, end: int) -> Batch:
 def times(leftovers: Leftovers, of: Batch, offset: int) -> int:
     """How often the mark of a source is found."""
     marks, count = leftovers.of(of), 0
-    while marks.take(Source("s", 0, offset), "d"):
+    while marks.take(RecordPlace("s", 0, offset), "d"):
         count += 1
     return count
 
@@ -120,13 +120,11 @@ class _Record:
 
 
 class _End(_Record):
-    _PARTITION_EOF = -191
-
     def __init__(self) -> None:
         super().__init__(0)
 
     def error(self) -> Any:
         return self
 
-    def code(self) -> int:
-        return self._PARTITION_EOF
+    def name(self) -> str:
+        return "_PARTITION_EOF"

@@ -12,17 +12,17 @@ from hypothesis import strategies as st
 
 from headrace.pipelines.sinks.topic_marks import (
     SOURCE_HEADER,
-    Mark,
     Marks,
-    Source,
+    RecordPlace,
+    SourceMark,
     digest_of,
     mark_of,
     read_mark,
 )
 
-Row = tuple[Source, str]  # where it was made from, and its digest
+Row = tuple[RecordPlace, str]  # where it was made from, and its digest
 
-sources = st.builds(Source, st.sampled_from(["a", "b"]), st.integers(0, 1), st.integers(0, 3))
+sources = st.builds(RecordPlace, st.sampled_from(["a", "b"]), st.integers(0, 1), st.integers(0, 3))
 # Few contents, so that a record is made into the same row twice.
 batches = st.lists(st.tuples(sources, st.sampled_from("xyz")), max_size=12)
 
@@ -77,7 +77,7 @@ def test_a_repeat_adds_exactly_what_is_missing(
 
 @given(st.sets(sources, max_size=12), attempts, whole)
 def test_marks_of_the_version_before_do_where_a_record_is_made_into_one(
-    places: set[Source], dead: Attempt, last: Attempt
+    places: set[RecordPlace], dead: Attempt, last: Attempt
 ) -> None:
     rows = [(place, "x") for place in sorted(places)]
     topic: list[Row] = []
@@ -112,19 +112,19 @@ def test_a_digest_tells_apart_all_that_makes_a_record_another() -> None:
 
 
 def test_a_mark_is_read_as_it_was_written() -> None:
-    source = Source("orders.v1", 3, 120)
+    source = RecordPlace("orders.v1", 3, 120)
     ours = mark_of("app", source, "0f")
 
-    assert read_mark([("h", b"1"), (SOURCE_HEADER, ours)]) == Mark("app", source, "0f")
-    assert read_mark([(SOURCE_HEADER, b"app/orders.v1/3/120")]) == Mark("app", source, "")
+    assert read_mark([("h", b"1"), (SOURCE_HEADER, ours)]) == SourceMark("app", source, "0f")
+    assert read_mark([(SOURCE_HEADER, b"app/orders.v1/3/120")]) == SourceMark("app", source, "")
 
 
 def test_of_a_mark_that_was_copied_along_and_ours_the_last_counts() -> None:
-    ours = mark_of("app", Source("orders", 0, 1), "0f")
+    ours = mark_of("app", RecordPlace("orders", 0, 1), "0f")
 
     mark = read_mark([(SOURCE_HEADER, b"other/raw/0/9/aa"), (SOURCE_HEADER, ours)])
 
-    assert mark == Mark("app", Source("orders", 0, 1), "0f")
+    assert mark == SourceMark("app", RecordPlace("orders", 0, 1), "0f")
 
 
 def test_what_is_no_mark_is_none() -> None:

@@ -4,12 +4,12 @@ from typing import cast
 import pytest
 
 from headrace.pipelines.errors import SinkError
-from headrace.pipelines.hadoop_files import Entry, HadoopFiles
+from headrace.pipelines.hadoop_files import FileStatus, HadoopFiles
 from headrace.pipelines.sinks.topic_notes import (
-    Note,
     OtherAttemptError,
     TopicEnd,
     TopicNotes,
+    TopicSinkNote,
     unknown_from,
 )
 from headrace.pipelines.spans import Batch, Log, Spans, Written
@@ -23,9 +23,9 @@ class Files:
     def __init__(self) -> None:
         self.texts = dict[str, str]()
 
-    def list(self, folder: str) -> list[Entry]:
+    def list(self, folder: str) -> list[FileStatus]:
         names = [name.removeprefix(f"{folder}/") for name in sorted(self.texts)]
-        return [Entry(name, is_directory=False, size_bytes=1, modified_ms=0) for name in names]
+        return [FileStatus(name, is_directory=False, size_bytes=1, modified_ms=0) for name in names]
 
     def path(self, name: str) -> str:
         return name
@@ -55,18 +55,18 @@ def test_the_last_note_counts_and_those_before_it_go() -> None:
     assert notes.last is None
     written = Written().after(Batch(9, Spans.of({Log("s", 0, "i"): (0, 4)})))
 
-    notes.put(Note(ends=ENDS))
-    notes.put(Note(written, ENDS, frozenset({"t"})))
+    notes.put(TopicSinkNote(ends=ENDS))
+    notes.put(TopicSinkNote(written, ENDS, frozenset({"t"})))
     notes.begin()
 
     assert len(files.texts) == 1
-    assert notes_in(files).last == Note(written, ENDS, frozenset({"t"}), is_begun=True)
+    assert notes_in(files).last == TopicSinkNote(written, ENDS, frozenset({"t"}), is_begun=True)
 
 
 def test_a_batch_is_begun_once() -> None:
     files = Files()
     notes = notes_in(files)
-    notes.put(Note(ends=ENDS))
+    notes.put(TopicSinkNote(ends=ENDS))
     notes.begin()
     before = dict(files.texts)
 
@@ -77,15 +77,15 @@ def test_a_batch_is_begun_once() -> None:
 
 def test_of_two_attempts_that_are_alive_the_second_learns_of_the_first() -> None:
     files = Files()
-    notes_in(files).put(Note())
+    notes_in(files).put(TopicSinkNote())
     slow, quick = notes_in(files), notes_in(files)
-    quick.put(Note(Written(1)))
+    quick.put(TopicSinkNote(Written(1)))
 
     with pytest.raises(OtherAttemptError, match="slow to end") as caught:
-        slow.put(Note(Written(0)))
+        slow.put(TopicSinkNote(Written(0)))
 
     assert caught.value.is_retriable
-    assert notes_in(files).last == Note(Written(1))
+    assert notes_in(files).last == TopicSinkNote(Written(1))
 
 
 def test_notes_of_the_version_before_are_understood() -> None:
@@ -94,13 +94,13 @@ def test_notes_of_the_version_before_are_understood() -> None:
     files.texts["n/batch-0000000000000000005.json"] = json.dumps({"t": {"0": 3}})
 
     notes = notes_in(files)
-    assert notes.last == Note(
+    assert notes.last == TopicSinkNote(
         Written.former(4), {"t": TopicEnd("", {0: 3})}, frozenset({"t"}), is_begun=True
     )
-    notes.put(Note(Written(5)))
+    notes.put(TopicSinkNote(Written(5)))
 
     assert list(files.texts) == [f"n/note-{0:019}.json"]
-    assert notes_in(files).last == Note(Written(5))
+    assert notes_in(files).last == TopicSinkNote(Written(5))
 
 
 def test_behind_the_noted_ends_nothing_is_known() -> None:

@@ -1,5 +1,6 @@
 """Each text in fault_texts was raised or logged by a real Spark 4.2.0 for a fault that was made."""
 
+import traceback
 from pathlib import Path
 
 import pytest
@@ -303,6 +304,15 @@ def test_an_error_of_ours_keeps_its_words() -> None:
 
     assert sentence_of(ours, None) is ours
     assert str(sentence_of(JarError("no jar"), None)) == "no jar"
+
+
+def test_an_error_of_ours_that_went_through_java_is_itself_again() -> None:
+    ours = SinkError("the table is gone; make it again")
+    trace = "".join(traceback.format_exception_only(ours))
+
+    error = sentence_of(RuntimeError(f"An error occurred while calling o7.count.\n{trace}"), None)
+
+    assert (type(error), str(error)) == (SinkError, str(ours))
 
 
 def test_the_unknown_is_cut_to_its_first_line() -> None:

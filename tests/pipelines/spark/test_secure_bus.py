@@ -12,7 +12,8 @@ from confluent_kafka import Producer
 from tests.support.certificates import make_certificates
 
 from headrace.client.bus import Bus
-from headrace.kafka.node import HOST, KafkaNode
+from headrace.kafka.layout import HOST
+from headrace.kafka.node import KafkaNode
 from headrace.kafka.process import free_ports
 from headrace.pipelines.errors import SourceError
 from headrace.pipelines.spark.faults import sentence_of

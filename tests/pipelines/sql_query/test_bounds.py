@@ -4,7 +4,13 @@ from typing import TYPE_CHECKING, Any
 
 import pytest
 
-from headrace.pipelines.sql_query.bounds import EVERYTHING, NOTHING, Box, Boxes, boxes_of
+from headrace.pipelines.sql_query.bounds import (
+    EVERYTHING,
+    NOTHING,
+    Alternatives,
+    RecordBounds,
+    alternatives_of,
+)
 
 if TYPE_CHECKING:
     from pyspark.sql import SparkSession
@@ -23,29 +29,30 @@ def condition(spark: "SparkSession", text: str) -> Any:
 
 
 @pytest.mark.parametrize(
-    ("text", "boxes"),
+    ("text", "alternatives"),
     [
-        ("offset > 5", (Box(from_offset=6),)),
-        ("offset >= 5", (Box(from_offset=5),)),
-        ("5 > offset", (Box(to_offset=4),)),
-        ("offset = 5", (Box(from_offset=5, to_offset=5),)),
-        ("offset between 5 and 9", (Box(from_offset=5, to_offset=9),)),
-        ("`offset` in (7, 3, 5)", (Box(from_offset=3, to_offset=7),)),
-        ("partition = 1", (Box(partitions=frozenset({1})),)),
-        ("partition in (1, 3)", (Box(partitions=frozenset({1, 3})),)),
+        ("offset > 5", (RecordBounds(from_offset=6),)),
+        ("offset >= 5", (RecordBounds(from_offset=5),)),
+        ("5 > offset", (RecordBounds(to_offset=4),)),
+        ("offset = 5", (RecordBounds(from_offset=5, to_offset=5),)),
+        ("offset between 5 and 9", (RecordBounds(from_offset=5, to_offset=9),)),
+        ("`offset` in (7, 3, 5)", (RecordBounds(from_offset=3, to_offset=7),)),
+        ("partition = 1", (RecordBounds(partitions=frozenset({1})),)),
+        ("partition in (1, 3)", (RecordBounds(partitions=frozenset({1, 3})),)),
         (f"partition in ({', '.join(map(str, range(20)))})",
-         (Box(partitions=frozenset(range(20))),)),
-        ("timestamp >= '2026-11-16T08:00:00Z'", (Box(from_ms=EIGHT_MS),)),
-        ("timestamp > timestamp'2026-11-16 09:00:00' - interval 1 hour", (Box(from_ms=EIGHT_MS),)),
-        ("date(timestamp) = '1970-01-02'", (Box(from_ms=86_400_000, to_ms=172_800_000),)),
-        ("timestamp < '1970-01-01T00:00:01.0015Z'", (Box(to_ms=1001),)),
-        ("offset > 5 and n > 3", (Box(from_offset=6),)),
+         (RecordBounds(partitions=frozenset(range(20))),)),
+        ("timestamp >= '2026-11-16T08:00:00Z'", (RecordBounds(from_ms=EIGHT_MS),)),
+        ("timestamp > timestamp'2026-11-16 09:00:00' - interval 1 hour",
+         (RecordBounds(from_ms=EIGHT_MS),)),
+        ("date(timestamp) = '1970-01-02'", (RecordBounds(from_ms=86_400_000, to_ms=172_800_000),)),
+        ("timestamp < '1970-01-01T00:00:01.0015Z'", (RecordBounds(to_ms=1001),)),
+        ("offset > 5 and n > 3", (RecordBounds(from_offset=6),)),
         ("offset > 5 or n > 3", EVERYTHING),
-        ("offset < 5 or offset > 9", (Box(to_offset=4), Box(from_offset=10))),
+        ("offset < 5 or offset > 9", (RecordBounds(to_offset=4), RecordBounds(from_offset=10))),
         ("partition = 0 and offset < 5 or partition = 1 and offset > 7",
-         (Box(to_offset=4, partitions=frozenset({0})),
-          Box(from_offset=8, partitions=frozenset({1})))),
-        ("not (offset > 5)", (Box(to_offset=5),)),
+         (RecordBounds(to_offset=4, partitions=frozenset({0})),
+          RecordBounds(from_offset=8, partitions=frozenset({1})))),
+        ("not (offset > 5)", (RecordBounds(to_offset=5),)),
         ("offset % 2 = 0", EVERYTHING),
         ("offset > n", EVERYTHING),
         ("offset > rand()", EVERYTHING),
@@ -53,17 +60,21 @@ def condition(spark: "SparkSession", text: str) -> Any:
         ("timestamp <=> null", EVERYTHING),
     ],
 )  # fmt: skip
-def test_a_condition_leaves_a_box(spark: "SparkSession", text: str, boxes: Boxes) -> None:
-    assert boxes_of(condition(spark, text)) == boxes
+def test_a_condition_leaves_bounds(
+    spark: "SparkSession", text: str, alternatives: Alternatives
+) -> None:
+    assert alternatives_of(condition(spark, text)) == alternatives
 
 
-def test_boxes_meet() -> None:
-    one = Box(from_offset=3, partitions=frozenset({0, 1}))
-    other = Box(from_offset=5, to_offset=9, partitions=frozenset({1, 2}))
+def test_bounds_meet() -> None:
+    one = RecordBounds(from_offset=3, partitions=frozenset({0, 1}))
+    other = RecordBounds(from_offset=5, to_offset=9, partitions=frozenset({1, 2}))
 
-    assert one.meet(other) == Box(from_offset=5, to_offset=9, partitions=frozenset({1}))
-    assert Box(from_offset=6, to_offset=8).is_inside(Box(from_offset=5), margin_ms=0)
-    assert not Box().is_inside(one, margin_ms=0)
-    assert Box(to_ms=1100).is_inside(Box(to_ms=1000), margin_ms=100)
-    assert not Box(to_ms=1101).is_inside(Box(to_ms=1000), margin_ms=100)
+    assert one.meet(other) == RecordBounds(from_offset=5, to_offset=9, partitions=frozenset({1}))
+    assert RecordBounds(from_offset=6, to_offset=8).is_inside(
+        RecordBounds(from_offset=5), margin_ms=0
+    )
+    assert not RecordBounds().is_inside(one, margin_ms=0)
+    assert RecordBounds(to_ms=1100).is_inside(RecordBounds(to_ms=1000), margin_ms=100)
+    assert not RecordBounds(to_ms=1101).is_inside(RecordBounds(to_ms=1000), margin_ms=100)
     assert NOTHING == ()

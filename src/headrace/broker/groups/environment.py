@@ -6,8 +6,7 @@ from uuid import UUID, uuid4
 
 from headrace.broker.errors import TopicError
 from headrace.broker.topics import Topics
-from headrace.coordinators.groups.classic.limits import ClassicLimits
-from headrace.coordinators.groups.consumer.limits import ConsumerLimits
+from headrace.coordinators.groups.limits import ClassicLimits, ConsumerLimits
 from headrace.coordinators.groups.messages import TopicShape
 from headrace.coordinators.groups.registry import GroupEnvironment
 from headrace.model import Topic

@@ -1,4 +1,4 @@
-"""AlterConfigs (33), v0-2: a resource gets the overrides of the request and no others.
+"""AlterConfigs (33): a resource gets the overrides of the request and no others.
 
 v2  flexible encoding
 """
@@ -9,14 +9,13 @@ from kio.schema.alter_configs.v2.response import (
     AlterConfigsResponse,
 )
 
-from headrace.broker.config_changes import change_each, explain, replace_configs
-from headrace.broker.error_codes import code_for
+from headrace.broker.config_changes import change_each, replace_configs
 from headrace.broker.handlers.throttle import NO_THROTTLE
-from headrace.broker.state import Broker, RequestContext
+from headrace.broker.state import BrokerState, RequestContext
 
 
 async def handle(
-    request: AlterConfigsRequest, broker: Broker, context: RequestContext
+    request: AlterConfigsRequest, broker: BrokerState, context: RequestContext
 ) -> AlterConfigsResponse:
     """Change each resource on its own."""
 
@@ -31,13 +30,5 @@ async def handle(
 
     return AlterConfigsResponse(
         throttle_time=NO_THROTTLE,
-        responses=tuple(
-            AlterConfigsResourceResponse(
-                error_code=code_for(error),
-                error_message=None if error is None else explain(error),
-                resource_type=resource.resource_type,
-                resource_name=resource.resource_name,
-            )
-            for resource, error in await change_each(request.resources, change)
-        ),
+        responses=await change_each(request.resources, change, AlterConfigsResourceResponse),
     )

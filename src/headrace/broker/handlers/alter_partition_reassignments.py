@@ -1,4 +1,4 @@
-"""AlterPartitionReassignments (45), v0-1.
+"""AlterPartitionReassignments (45).
 
 v1  allow_replication_factor_change (KIP-860)
 
@@ -21,12 +21,12 @@ from kio.schema.errors import ErrorCode
 from headrace.broker.errors import InvalidReplicaAssignmentError
 from headrace.broker.handlers.replica_assignment import check_assignments
 from headrace.broker.handlers.throttle import NO_THROTTLE
-from headrace.broker.state import Broker, RequestContext
+from headrace.broker.state import BrokerState, RequestContext
 from headrace.broker.turns import in_slices
 
 
 async def handle(
-    request: AlterPartitionReassignmentsRequest, broker: Broker, context: RequestContext
+    request: AlterPartitionReassignmentsRequest, broker: BrokerState, context: RequestContext
 ) -> AlterPartitionReassignmentsResponse:
     """Say of each partition whether it could lie where it is wanted."""
     return AlterPartitionReassignmentsResponse(
@@ -53,7 +53,7 @@ async def handle(
 
 
 def _result(
-    topic: str, asked: ReassignablePartition, broker: Broker
+    topic: str, asked: ReassignablePartition, broker: BrokerState
 ) -> ReassignablePartitionResponse:
     error_code, message = _verdict(topic, asked, broker)
     return ReassignablePartitionResponse(
@@ -62,7 +62,7 @@ def _result(
 
 
 def _verdict(
-    topic: str, asked: ReassignablePartition, broker: Broker
+    topic: str, asked: ReassignablePartition, broker: BrokerState
 ) -> tuple[ErrorCode, str | None]:
     partition = asked.partition_index
     if not broker.topics.has(topic):

@@ -1,4 +1,4 @@
-"""AlterReplicaLogDirs (34), v1-2.
+"""AlterReplicaLogDirs (34).
 
 v2  flexible encoding
 
@@ -18,11 +18,11 @@ from kio.schema.types import TopicName
 from kio.static.primitive import i32
 
 from headrace.broker.handlers.throttle import NO_THROTTLE
-from headrace.broker.state import Broker, RequestContext
+from headrace.broker.state import BrokerState, RequestContext
 
 
 def handle(
-    request: AlterReplicaLogDirsRequest, broker: Broker, context: RequestContext
+    request: AlterReplicaLogDirsRequest, broker: BrokerState, context: RequestContext
 ) -> AlterReplicaLogDirsResponse:
     """Accept for each partition the directory it lies in."""
     wishes: dict[str, dict[int, str]] = {}
@@ -48,7 +48,7 @@ def handle(
     )
 
 
-def _verdict(topic: str, partition: int, path: str, broker: Broker) -> ErrorCode:
+def _verdict(topic: str, partition: int, path: str, broker: BrokerState) -> ErrorCode:
     topics = broker.topics
     if path != str(topics.data_dir.absolute()):
         return ErrorCode.log_dir_not_found

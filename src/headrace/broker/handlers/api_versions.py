@@ -1,4 +1,4 @@
-"""ApiVersions (18), v0-4.
+"""ApiVersions (18).
 
 v3  flexible; client software name and version in the request (KIP-511)
 v4  feature ranges may start at 0 (KIP-1022); hidden from v3, which cannot read them
@@ -23,7 +23,7 @@ from kio.static.primitive import i16, i64
 
 from headrace.broker.dispatch import APIS, Api
 from headrace.broker.handlers.throttle import NO_THROTTLE
-from headrace.broker.state import Broker, RequestContext
+from headrace.broker.state import BrokerState, RequestContext
 from headrace.protocol.codec import Encoded, encode_response
 from headrace.protocol.versions import API_VERSIONS
 
@@ -50,7 +50,7 @@ _RANGES_FROM_ZERO_SINCE = 4
 
 
 def handle(
-    request: ApiVersionsRequest, broker: Broker, context: RequestContext
+    request: ApiVersionsRequest, broker: BrokerState, context: RequestContext
 ) -> ApiVersionsResponse | Encoded:
     """List the APIs of the dispatch table."""
     if context.api_version >= 3 and not (

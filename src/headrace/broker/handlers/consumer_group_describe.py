@@ -1,4 +1,4 @@
-"""ConsumerGroupDescribe (69), v0-1 (KIP-848).
+"""ConsumerGroupDescribe (69), KIP-848.
 
 v1  member_type: classic members may be in the group, too
 """
@@ -21,7 +21,7 @@ from headrace.broker.error_codes import code_for
 from headrace.broker.errors import TopicError
 from headrace.broker.handlers.operations import GROUP_OPERATIONS, NOT_ASKED
 from headrace.broker.handlers.throttle import NO_THROTTLE
-from headrace.broker.state import Broker, RequestContext
+from headrace.broker.state import BrokerState, RequestContext
 from headrace.broker.turns import in_slices
 from headrace.coordinators.errors import GroupError, InvalidGroupIdError
 from headrace.coordinators.groups.messages import DescribedConsumer
@@ -29,7 +29,7 @@ from headrace.coordinators.groups.records import Assignment as Partitions
 
 
 async def handle(
-    request: ConsumerGroupDescribeRequest, broker: Broker, context: RequestContext
+    request: ConsumerGroupDescribeRequest, broker: BrokerState, context: RequestContext
 ) -> ConsumerGroupDescribeResponse:
     """Show each group's epochs, members and assignments."""
     operations = GROUP_OPERATIONS if request.include_authorized_operations else NOT_ASKED
@@ -40,7 +40,7 @@ async def handle(
     )
 
 
-async def _describe(group_id: GroupId, broker: Broker) -> DescribedGroup:
+async def _describe(group_id: GroupId, broker: BrokerState) -> DescribedGroup:
     try:
         if not group_id:
             raise InvalidGroupIdError
@@ -74,7 +74,7 @@ def _with_operations(group: DescribedGroup, operations: i32) -> DescribedGroup:
     return replace(group, authorized_operations=operations)
 
 
-def _member(member: DescribedConsumer, broker: Broker) -> Member:
+def _member(member: DescribedConsumer, broker: BrokerState) -> Member:
     return Member(
         member_id=member.member_id,
         instance_id=member.instance_id,
@@ -90,7 +90,7 @@ def _member(member: DescribedConsumer, broker: Broker) -> Member:
     )
 
 
-def _assignment(partitions: Partitions, broker: Broker) -> Assignment:
+def _assignment(partitions: Partitions, broker: BrokerState) -> Assignment:
     described = []
     for topic_id, numbers in partitions.items():
         try:

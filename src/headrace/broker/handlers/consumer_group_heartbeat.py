@@ -1,4 +1,4 @@
-"""ConsumerGroupHeartbeat (68), v0-1 (KIP-848).
+"""ConsumerGroupHeartbeat (68), KIP-848.
 
 v1  subscribed_topic_regex; the member makes its id itself
 """
@@ -19,7 +19,7 @@ from kio.static.primitive import i32, i32Timedelta
 from headrace.broker.error_codes import code_for
 from headrace.broker.groups.runtime import GroupRuntime
 from headrace.broker.handlers.throttle import NO_THROTTLE
-from headrace.broker.state import Broker, RequestContext
+from headrace.broker.state import BrokerState, RequestContext
 from headrace.coordinators.errors import GroupError
 from headrace.coordinators.groups.messages import ConsumerHeartbeatReply, ConsumerHeartbeatRequest
 from headrace.protocol.schema import MILLISECOND
@@ -31,7 +31,7 @@ _Response = ConsumerGroupHeartbeatResponse
 
 
 def handle(
-    request: ConsumerGroupHeartbeatRequest, broker: Broker, context: RequestContext
+    request: ConsumerGroupHeartbeatRequest, broker: BrokerState, context: RequestContext
 ) -> _Response | Coroutine[Any, Any, _Response]:
     """Answer at once when nothing has to be written, which is nearly always."""
     heartbeat = _heartbeat(request, context)

@@ -1,4 +1,4 @@
-"""CreatePartitions (37), v0-3.
+"""CreatePartitions (37).
 
 v2  flexible encoding
 v3  THROTTLING_QUOTA_EXCEEDED as an error
@@ -21,19 +21,21 @@ from headrace.broker.error_codes import code_for
 from headrace.broker.errors import InvalidReplicaAssignmentError
 from headrace.broker.handlers.replica_assignment import check_assignments
 from headrace.broker.handlers.throttle import NO_THROTTLE
-from headrace.broker.state import Broker, RequestContext
+from headrace.broker.state import BrokerState, RequestContext
 from headrace.broker.turns import in_slices
 from headrace.errors import HeadraceError, RequestError
 
 
 async def handle(
-    request: CreatePartitionsRequest, broker: Broker, context: RequestContext
+    request: CreatePartitionsRequest, broker: BrokerState, context: RequestContext
 ) -> CreatePartitionsResponse:
     """Add partitions to each topic that can have them, and say of each what became of it."""
     return await broker.topics.changes.make(partial(_create, request, broker))
 
 
-async def _create(request: CreatePartitionsRequest, broker: Broker) -> CreatePartitionsResponse:
+async def _create(
+    request: CreatePartitionsRequest, broker: BrokerState
+) -> CreatePartitionsResponse:
     times_asked = Counter(topic.name for topic in request.topics)
     verdicts: dict[TopicName, HeadraceError | None] = {}
     wanted: dict[str, int] = {}
@@ -67,7 +69,7 @@ def _result(name: TopicName, error: HeadraceError | None) -> CreatePartitionsTop
     )
 
 
-def _check(asked: CreatePartitionsTopic, broker: Broker, planned: int) -> int:
+def _check(asked: CreatePartitionsTopic, broker: BrokerState, planned: int) -> int:
     """Return how many partitions the topic gets, beside those that are `planned` for others."""
     broker.topics.check_partition_increase(asked.name, asked.count, planned)
     additional = asked.count - broker.topics.get(asked.name).partition_count

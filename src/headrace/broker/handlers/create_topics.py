@@ -1,4 +1,4 @@
-"""CreateTopics (19), v2-7.
+"""CreateTopics (19).
 
 v4  -1 partitions or replicas mean the broker's default (KIP-464)
 v5  flexible encoding; the answer has the new topic's size and configs (KIP-525)
@@ -23,7 +23,7 @@ from headrace.broker.error_codes import code_for
 from headrace.broker.errors import InvalidReplicaAssignmentError, InvalidReplicationFactorError
 from headrace.broker.handlers.replica_assignment import check_assignments
 from headrace.broker.handlers.throttle import NO_THROTTLE
-from headrace.broker.state import Broker, RequestContext
+from headrace.broker.state import BrokerState, RequestContext
 from headrace.broker.turns import in_slices
 from headrace.errors import HeadraceError, InvalidConfigError, RequestError
 from headrace.model import Topic
@@ -33,14 +33,14 @@ _FIRST_VERSION_WITH_CONFIGS = 5
 
 
 async def handle(
-    request: CreateTopicsRequest, broker: Broker, context: RequestContext
+    request: CreateTopicsRequest, broker: BrokerState, context: RequestContext
 ) -> CreateTopicsResponse:
     """Create what can be created, in one commit, and say of each topic what became of it."""
     return await broker.topics.changes.make(partial(_create, request, broker, context.api_version))
 
 
 async def _create(
-    request: CreateTopicsRequest, broker: Broker, api_version: int
+    request: CreateTopicsRequest, broker: BrokerState, api_version: int
 ) -> CreateTopicsResponse:
     times_asked = Counter(topic.name for topic in request.topics)
     planned: dict[str, Topic] = {}
@@ -67,7 +67,7 @@ async def _create(
     return CreateTopicsResponse(throttle_time=NO_THROTTLE, topics=tuple(results.values()))
 
 
-def _plan(asked: CreatableTopic, broker: Broker) -> Topic:
+def _plan(asked: CreatableTopic, broker: BrokerState) -> Topic:
     nulls = [config.name for config in asked.configs if config.value is None]
     if nulls:
         message = f"Null value not supported for topic configs: {','.join(nulls)}"
@@ -84,7 +84,7 @@ def _plan(asked: CreatableTopic, broker: Broker) -> Topic:
     return topic
 
 
-def _assigned_partitions(asked: CreatableTopic, broker: Broker) -> int:
+def _assigned_partitions(asked: CreatableTopic, broker: BrokerState) -> int:
     if asked.replication_factor != _DEFAULT:
         raise RequestError(
             "A manual partition assignment was specified, but replication factor was not set to -1."
@@ -107,7 +107,7 @@ def _assigned_partitions(asked: CreatableTopic, broker: Broker) -> int:
     return len(partitions)
 
 
-def _check_replication_factor(factor: int, broker: Broker) -> None:
+def _check_replication_factor(factor: int, broker: BrokerState) -> None:
     if factor == _DEFAULT:
         factor = broker.settings.int("default.replication.factor")
     if factor < 1:
@@ -136,7 +136,7 @@ def _success(
 
 
 def _describe_configs(
-    configs: tuple[tuple[str, str], ...], broker: Broker
+    configs: tuple[tuple[str, str], ...], broker: BrokerState
 ) -> tuple[CreatableTopicConfigs, ...]:
     return tuple(
         CreatableTopicConfigs(

@@ -1,4 +1,4 @@
-"""DeleteGroups (42), v0-2.
+"""DeleteGroups (42).
 
 v2  flexible encoding
 """
@@ -10,13 +10,13 @@ from kio.schema.types import GroupId
 
 from headrace.broker.error_codes import code_for
 from headrace.broker.handlers.throttle import NO_THROTTLE
-from headrace.broker.state import Broker, RequestContext
+from headrace.broker.state import BrokerState, RequestContext
 from headrace.broker.turns import in_slices
 from headrace.coordinators.errors import GroupError
 
 
 async def handle(
-    request: DeleteGroupsRequest, broker: Broker, context: RequestContext
+    request: DeleteGroupsRequest, broker: BrokerState, context: RequestContext
 ) -> DeleteGroupsResponse:
     """Delete each group that has no members, with its offsets."""
     results = []
@@ -26,7 +26,7 @@ async def handle(
     return DeleteGroupsResponse(throttle_time=NO_THROTTLE, results=tuple(results))
 
 
-async def _delete(group_id: GroupId, broker: Broker) -> ErrorCode:
+async def _delete(group_id: GroupId, broker: BrokerState) -> ErrorCode:
     groups = broker.groups
     try:
         await groups.ready(group_id)

@@ -1,4 +1,4 @@
-"""DeleteRecords (21), v0-2.
+"""DeleteRecords (21).
 
 v2  flexible encoding
 """
@@ -15,7 +15,7 @@ from kio.static.primitive import i64
 from headrace.broker.error_codes import code_for
 from headrace.broker.errors import InvalidTopicError
 from headrace.broker.handlers.throttle import NO_THROTTLE
-from headrace.broker.state import Broker, RequestContext
+from headrace.broker.state import BrokerState, RequestContext
 from headrace.broker.turns import in_slices
 from headrace.errors import HeadraceError
 from headrace.log.partition_log import PartitionLog
@@ -25,7 +25,7 @@ _HIGH_WATERMARK = -1
 
 
 async def handle(
-    request: DeleteRecordsRequest, broker: Broker, context: RequestContext
+    request: DeleteRecordsRequest, broker: BrokerState, context: RequestContext
 ) -> DeleteRecordsResponse:
     """Move the start of each log to the offset asked for; -1 means the end.
 
@@ -44,7 +44,7 @@ async def handle(
 
 
 def _delete(
-    name: str, asked: DeleteRecordsPartition, broker: Broker, moved: list[PartitionLog]
+    name: str, asked: DeleteRecordsPartition, broker: BrokerState, moved: list[PartitionLog]
 ) -> DeleteRecordsPartitionResult:
     error_code, low_watermark = ErrorCode.none, _NO_WATERMARK
     try:

@@ -1,4 +1,4 @@
-"""DeleteTopics (20), v1-6.
+"""DeleteTopics (20).
 
 v3  TOPIC_DELETION_DISABLED as an error
 v4  flexible encoding
@@ -18,7 +18,7 @@ from kio.schema.types import TopicName
 
 from headrace.broker.error_codes import code_for
 from headrace.broker.handlers.throttle import NO_THROTTLE
-from headrace.broker.state import Broker, RequestContext
+from headrace.broker.state import BrokerState, RequestContext
 from headrace.broker.turns import in_slices
 from headrace.errors import HeadraceError, RequestError
 from headrace.model import Topic
@@ -27,7 +27,7 @@ _DISABLED = "Topic deletion is disabled."
 
 
 async def handle(
-    request: DeleteTopicsRequest, broker: Broker, context: RequestContext
+    request: DeleteTopicsRequest, broker: BrokerState, context: RequestContext
 ) -> DeleteTopicsResponse:
     """Delete what can be deleted, and say of each topic what became of it."""
     if not broker.settings.bool("delete.topic.enable"):
@@ -38,7 +38,7 @@ async def handle(
     return await broker.topics.changes.make(partial(_delete, request, broker))
 
 
-async def _delete(request: DeleteTopicsRequest, broker: Broker) -> DeleteTopicsResponse:
+async def _delete(request: DeleteTopicsRequest, broker: BrokerState) -> DeleteTopicsResponse:
     found: dict[str, Topic] = {}
     results: list[DeletableTopicResult] = []
     times_asked = Counter((asked.name, asked.topic_id) for asked in request.topics)
@@ -63,7 +63,7 @@ async def _delete(request: DeleteTopicsRequest, broker: Broker) -> DeleteTopicsR
     return DeleteTopicsResponse(throttle_time=NO_THROTTLE, responses=tuple(results))
 
 
-def _look_up(asked: DeleteTopicState, times: int, broker: Broker) -> Topic:
+def _look_up(asked: DeleteTopicState, times: int, broker: BrokerState) -> Topic:
     if asked.name is not None and asked.topic_id is not None:
         raise RequestError("You may not specify both topic name and topic id.")
     if asked.name is not None:

@@ -1,4 +1,4 @@
-"""DescribeCluster (60), v0-2.
+"""DescribeCluster (60).
 
 v1  endpoint_type in the request and the answer (KIP-919)
 v2  fenced brokers on request (KIP-1073)
@@ -12,13 +12,13 @@ from kio.static.primitive import i8, i32
 
 from headrace.broker.handlers.operations import CLUSTER_OPERATIONS, NOT_ASKED
 from headrace.broker.handlers.throttle import NO_THROTTLE
-from headrace.broker.state import Broker, RequestContext
+from headrace.broker.state import BrokerState, RequestContext
 
 BROKERS, CONTROLLERS = 1, 2
 
 
 def handle(
-    request: DescribeClusterRequest, broker: Broker, context: RequestContext
+    request: DescribeClusterRequest, broker: BrokerState, context: RequestContext
 ) -> DescribeClusterResponse:
     """Name the one broker there is."""
     if request.endpoint_type == CONTROLLERS:

@@ -1,4 +1,4 @@
-"""DescribeConfigs (32), v1-4.
+"""DescribeConfigs (32).
 
 v1  synonyms and sources instead of "is it a default"
 v3  types, and documentation on request (KIP-569)
@@ -22,7 +22,7 @@ from headrace.broker.config_changes import ResourceType
 from headrace.broker.error_codes import code_for
 from headrace.broker.errors import UnknownTopicError
 from headrace.broker.handlers.throttle import NO_THROTTLE
-from headrace.broker.state import Broker, RequestContext
+from headrace.broker.state import BrokerState, RequestContext
 from headrace.broker.topic_names import check_topic_name
 from headrace.broker.turns import in_slices
 from headrace.errors import HeadraceError, RequestError
@@ -32,7 +32,7 @@ from headrace.settings.layers import ConfigSource
 
 
 async def handle(
-    request: DescribeConfigsRequest, broker: Broker, context: RequestContext
+    request: DescribeConfigsRequest, broker: BrokerState, context: RequestContext
 ) -> DescribeConfigsResponse:
     """Answer for each resource on its own."""
     # Thousands of topics have the same few configs: these are made once, and shared.
@@ -50,7 +50,7 @@ _Made = dict[Hashable, tuple[DescribeConfigsResourceResult, ...]]
 def _describe(
     resource: DescribeConfigsResource,
     request: DescribeConfigsRequest,
-    broker: Broker,
+    broker: BrokerState,
     made: _Made,
 ) -> DescribeConfigsResult:
     error_code, message = ErrorCode.none, ""
@@ -78,7 +78,7 @@ def _describe(
     )
 
 
-def _sameness(resource: DescribeConfigsResource, broker: Broker) -> Hashable:
+def _sameness(resource: DescribeConfigsResource, broker: BrokerState) -> Hashable:
     """What the configs of a resource depend on, besides its type."""
     name = resource.resource_name
     if int(resource.resource_type) == ResourceType.TOPIC and broker.topics.has(name):
@@ -86,7 +86,7 @@ def _sameness(resource: DescribeConfigsResource, broker: Broker) -> Hashable:
     return name
 
 
-def _entries(resource_type: int, name: str, broker: Broker) -> list[ConfigEntry]:
+def _entries(resource_type: int, name: str, broker: BrokerState) -> list[ConfigEntry]:
     settings = broker.settings
     match resource_type:
         case ResourceType.TOPIC:

@@ -1,4 +1,4 @@
-"""DescribeGroups (15), v0-6: classic groups.
+"""DescribeGroups (15): classic groups.
 
 v3  authorized operations (KIP-430)
 v4  group_instance_id of members (KIP-345)
@@ -17,7 +17,7 @@ from kio.schema.types import GroupId
 from headrace.broker.error_codes import code_for
 from headrace.broker.handlers.operations import GROUP_OPERATIONS, NOT_ASKED
 from headrace.broker.handlers.throttle import NO_THROTTLE
-from headrace.broker.state import Broker, RequestContext
+from headrace.broker.state import BrokerState, RequestContext
 from headrace.broker.turns import in_slices
 from headrace.coordinators.errors import GroupError, GroupNotFoundError
 
@@ -26,7 +26,7 @@ _DEAD = "Dead"
 
 
 async def handle(
-    request: DescribeGroupsRequest, broker: Broker, context: RequestContext
+    request: DescribeGroupsRequest, broker: BrokerState, context: RequestContext
 ) -> DescribeGroupsResponse:
     """Show each group's state and members."""
     groups = []
@@ -40,7 +40,7 @@ async def handle(
 
 
 async def _describe(
-    group_id: GroupId, broker: Broker, version: int, with_operations: bool
+    group_id: GroupId, broker: BrokerState, version: int, with_operations: bool
 ) -> DescribedGroup:
     operations = GROUP_OPERATIONS if with_operations else NOT_ASKED
     try:

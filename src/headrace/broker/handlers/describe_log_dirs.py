@@ -1,4 +1,4 @@
-"""DescribeLogDirs (35), v1-5.
+"""DescribeLogDirs (35).
 
 v2  flexible encoding
 v3  an error code for the whole answer
@@ -23,13 +23,13 @@ from kio.schema.types import TopicName
 from kio.static.primitive import i32, i64
 
 from headrace.broker.handlers.throttle import NO_THROTTLE
-from headrace.broker.state import Broker, RequestContext
+from headrace.broker.state import BrokerState, RequestContext
 from headrace.broker.turns import in_slices
 from headrace.model import TopicPartition
 
 
 async def handle(
-    request: DescribeLogDirsRequest, broker: Broker, context: RequestContext
+    request: DescribeLogDirsRequest, broker: BrokerState, context: RequestContext
 ) -> DescribeLogDirsResponse:
     """Tell how much room the volume has and what each partition takes; opens no log."""
     path = broker.topics.data_dir.absolute()
@@ -53,7 +53,7 @@ async def handle(
     )
 
 
-async def _wanted(request: DescribeLogDirsRequest, broker: Broker) -> list[TopicPartition]:
+async def _wanted(request: DescribeLogDirsRequest, broker: BrokerState) -> list[TopicPartition]:
     """Name the partitions asked for that there are; null asks for all."""
     asked: Iterable[tuple[str, Iterable[int]]]
     if request.topics is None:

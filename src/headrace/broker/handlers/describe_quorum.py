@@ -1,4 +1,4 @@
-"""DescribeQuorum (55), v0-2.
+"""DescribeQuorum (55).
 
 v1  when each replica last fetched and was last caught up (KIP-836)
 v2  error messages, directory ids, the voters' listeners (KIP-853)
@@ -27,7 +27,7 @@ from kio.schema.types import BrokerId, TopicName
 from kio.static.primitive import i32, i64, u16
 
 from headrace.broker.listeners import client_listener
-from headrace.broker.state import Broker, RequestContext
+from headrace.broker.state import BrokerState, RequestContext
 from headrace.broker.topic_names import CLUSTER_METADATA_TOPIC
 
 _FIRST_EPOCH = 1
@@ -35,7 +35,7 @@ _NO_ERROR = ""  # Kafka writes an empty text here, not null
 
 
 def handle(
-    request: DescribeQuorumRequest, broker: Broker, context: RequestContext
+    request: DescribeQuorumRequest, broker: BrokerState, context: RequestContext
 ) -> DescribeQuorumResponse:
     """Describe the quorum of one, to who asks for its one partition and nothing else."""
     asked = [
@@ -61,7 +61,7 @@ def handle(
     )
 
 
-def _partition(broker: Broker) -> PartitionData:
+def _partition(broker: BrokerState) -> PartitionData:
     end_offset, now_ms = i64(broker.topics.generation + 1), i64(broker.now_ms())
     node_id = BrokerId(broker.node_id)
     return PartitionData(
@@ -84,7 +84,7 @@ def _partition(broker: Broker) -> PartitionData:
     )
 
 
-def _node(broker: Broker) -> Node:
+def _node(broker: BrokerState) -> Node:
     listener = Listener(
         name=client_listener(broker.settings).name,
         host=broker.advertised_host,

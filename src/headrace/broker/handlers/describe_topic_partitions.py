@@ -1,4 +1,4 @@
-"""DescribeTopicPartitions (75), v0.
+"""DescribeTopicPartitions (75).
 
 Topics come sorted by name; an answer holds at most so many partitions, and its cursor names the
 first topic and partition of the next one (KIP-966).
@@ -21,7 +21,7 @@ from kio.static.primitive import i32
 from headrace.broker.error_codes import code_for
 from headrace.broker.handlers.operations import TOPIC_OPERATIONS
 from headrace.broker.handlers.throttle import NO_THROTTLE
-from headrace.broker.state import Broker, RequestContext
+from headrace.broker.state import BrokerState, RequestContext
 from headrace.broker.topic_names import INTERNAL_TOPICS, check_topic_name
 from headrace.broker.turns import in_slices
 from headrace.errors import HeadraceError
@@ -29,7 +29,7 @@ from headrace.model import Topic
 
 
 async def handle(
-    request: DescribeTopicPartitionsRequest, broker: Broker, context: RequestContext
+    request: DescribeTopicPartitionsRequest, broker: BrokerState, context: RequestContext
 ) -> DescribeTopicPartitionsResponse:
     """Describe the topics asked for, none named meaning all, as far as the limit allows."""
     asked = {str(topic.name) for topic in request.topics}
@@ -52,7 +52,7 @@ async def handle(
 
 
 async def _page(
-    names: Iterable[str], starts: dict[str, int], limit: int, broker: Broker
+    names: Iterable[str], starts: dict[str, int], limit: int, broker: BrokerState
 ) -> tuple[tuple[DescribeTopicPartitionsResponseTopic, ...], Cursor | None]:
     topics: list[DescribeTopicPartitionsResponseTopic] = []
     async for name in in_slices(names):

@@ -1,4 +1,4 @@
-"""ElectLeaders (43), v0-2.
+"""ElectLeaders (43).
 
 v1  election_type in the request; an error code for the whole answer (KIP-460)
 v2  flexible encoding
@@ -20,7 +20,7 @@ from kio.schema.errors import ErrorCode
 from kio.schema.types import TopicName
 
 from headrace.broker.handlers.throttle import NO_THROTTLE
-from headrace.broker.state import Broker, RequestContext
+from headrace.broker.state import BrokerState, RequestContext
 from headrace.broker.turns import in_slices
 
 PREFERRED, UNCLEAN = 0, 1
@@ -29,7 +29,7 @@ _Verdict = tuple[ErrorCode, str]
 
 
 async def handle(
-    request: ElectLeadersRequest, broker: Broker, context: RequestContext
+    request: ElectLeadersRequest, broker: BrokerState, context: RequestContext
 ) -> ElectLeadersResponse:
     """Say of each partition asked for that it has its leader, or that it is not there."""
     asked = request.topic_partitions
@@ -71,7 +71,7 @@ async def _results(
     return results
 
 
-def _verdict(topic: str, partition: int, broker: Broker) -> _Verdict:
+def _verdict(topic: str, partition: int, broker: BrokerState) -> _Verdict:
     if not broker.topics.has(topic):
         return ErrorCode.unknown_topic_or_partition, f"No such topic as {topic}"
     if not 0 <= partition < broker.topics.get(topic).partition_count:

@@ -1,4 +1,4 @@
-"""Fetch (1), v4-18: find file ranges, answer around them, or wait until there is enough.
+"""Fetch (1): find file ranges, answer around them, or wait until there is enough.
 
 v7   sessions (KIP-227)
 v13  topics by id; an unknown one is error 100
@@ -33,7 +33,7 @@ from headrace.broker.fetch_sessions import (
     Watched,
 )
 from headrace.broker.read_threads import ReadThreads
-from headrace.broker.state import Broker
+from headrace.broker.state import BrokerState
 from headrace.broker.turns import Turn
 from headrace.broker.waiting_fetches import WaitingFetches
 from headrace.log.partition_log import PartitionLog
@@ -66,7 +66,7 @@ class FetchHandler:
     def __init__(
         self,
         loop: asyncio.AbstractEventLoop,
-        broker: Broker,
+        broker: BrokerState,
         metrics: Metrics,
         *,
         reader: FetchReader,

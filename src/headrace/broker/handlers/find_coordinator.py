@@ -1,4 +1,4 @@
-"""FindCoordinator (10), v0-6.
+"""FindCoordinator (10).
 
 v1  key types: group 0, transaction 1; share 2 from v6 on
 v4  several keys in one request (KIP-699)
@@ -16,7 +16,7 @@ from kio.schema.types import BrokerId
 from kio.static.primitive import i32
 
 from headrace.broker.handlers.throttle import NO_THROTTLE
-from headrace.broker.state import Broker, RequestContext
+from headrace.broker.state import BrokerState, RequestContext
 from headrace.errors import HeadraceError
 
 _BATCHED_SINCE = 4
@@ -26,7 +26,7 @@ _GROUP, _TRANSACTION, _SHARE = range(3)
 
 
 async def handle(
-    request: FindCoordinatorRequest, broker: Broker, context: RequestContext
+    request: FindCoordinatorRequest, broker: BrokerState, context: RequestContext
 ) -> FindCoordinatorResponse:
     """Send groups here; tell every other key that it has no coordinator now."""
     return FindCoordinatorResponse(
@@ -40,7 +40,9 @@ async def handle(
     )
 
 
-async def _find(key_type: int, key: str, broker: Broker, context: RequestContext) -> Coordinator:
+async def _find(
+    key_type: int, key: str, broker: BrokerState, context: RequestContext
+) -> Coordinator:
     if key_type == _GROUP:
         try:
             await broker.groups.offsets_topic.ensure()

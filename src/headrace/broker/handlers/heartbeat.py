@@ -1,4 +1,4 @@
-"""Heartbeat (12), v0-4.
+"""Heartbeat (12).
 
 v3  group_instance_id (KIP-345)
 
@@ -15,14 +15,14 @@ from kio.schema.heartbeat.v4.response import HeartbeatResponse
 from headrace.broker.error_codes import code_for
 from headrace.broker.groups.runtime import GroupRuntime
 from headrace.broker.handlers.throttle import NO_THROTTLE
-from headrace.broker.state import Broker, RequestContext
+from headrace.broker.state import BrokerState, RequestContext
 from headrace.coordinators.errors import GroupError
 
 _ALL_IS_WELL = HeartbeatResponse(throttle_time=NO_THROTTLE, error_code=ErrorCode.none)
 
 
 def handle(
-    request: HeartbeatRequest, broker: Broker, context: RequestContext
+    request: HeartbeatRequest, broker: BrokerState, context: RequestContext
 ) -> HeartbeatResponse | Coroutine[Any, Any, HeartbeatResponse]:
     """Keep the member's session, and tell it when it has to join again."""
     groups = broker.groups

@@ -1,4 +1,4 @@
-"""IncrementalAlterConfigs (44), v0-1: single overrides of a resource are set, removed or edited.
+"""IncrementalAlterConfigs (44): single overrides of a resource are set, removed or edited.
 
 v1  flexible encoding
 """
@@ -12,14 +12,13 @@ from kio.schema.incremental_alter_configs.v1.response import (
     IncrementalAlterConfigsResponse,
 )
 
-from headrace.broker.config_changes import Edit, change_each, edit_configs, explain
-from headrace.broker.error_codes import code_for
+from headrace.broker.config_changes import Edit, change_each, edit_configs
 from headrace.broker.handlers.throttle import NO_THROTTLE
-from headrace.broker.state import Broker, RequestContext
+from headrace.broker.state import BrokerState, RequestContext
 
 
 async def handle(
-    request: IncrementalAlterConfigsRequest, broker: Broker, context: RequestContext
+    request: IncrementalAlterConfigsRequest, broker: BrokerState, context: RequestContext
 ) -> IncrementalAlterConfigsResponse:
     """Change each resource on its own."""
 
@@ -37,13 +36,5 @@ async def handle(
 
     return IncrementalAlterConfigsResponse(
         throttle_time=NO_THROTTLE,
-        responses=tuple(
-            AlterConfigsResourceResponse(
-                error_code=code_for(error),
-                error_message=None if error is None else explain(error),
-                resource_type=resource.resource_type,
-                resource_name=resource.resource_name,
-            )
-            for resource, error in await change_each(request.resources, change)
-        ),
+        responses=await change_each(request.resources, change, AlterConfigsResourceResponse),
     )

@@ -1,4 +1,4 @@
-"""InitProducerId (22), v0-5.
+"""InitProducerId (22).
 
 v2  flexible encoding
 v3  producer_id and producer_epoch in the request, to continue a transactional producer (KIP-360)
@@ -14,12 +14,12 @@ from kio.static.primitive import i16
 
 from headrace.broker.error_codes import code_for
 from headrace.broker.handlers.throttle import NO_THROTTLE
-from headrace.broker.state import Broker, RequestContext
+from headrace.broker.state import BrokerState, RequestContext
 from headrace.errors import HeadraceError
 
 
 async def handle(
-    request: InitProducerIdRequest, broker: Broker, context: RequestContext
+    request: InitProducerIdRequest, broker: BrokerState, context: RequestContext
 ) -> InitProducerIdResponse:
     """Give an idempotent producer an id of its own.
 

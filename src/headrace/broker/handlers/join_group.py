@@ -1,4 +1,4 @@
-"""JoinGroup (11), v0-9.
+"""JoinGroup (11).
 
 v1  rebalance_timeout_ms in the request; before it is the session time-out
 v4  a newcomer is sent back with an id to join with (KIP-394)
@@ -14,7 +14,7 @@ from kio.static.primitive import i32
 
 from headrace.broker.error_codes import code_for
 from headrace.broker.handlers.throttle import NO_THROTTLE
-from headrace.broker.state import Broker, RequestContext
+from headrace.broker.state import BrokerState, RequestContext
 from headrace.coordinators.errors import GroupError
 from headrace.coordinators.groups.messages import JoinReply, JoinRequest
 from headrace.protocol.schema import MILLISECOND
@@ -26,7 +26,7 @@ _SKIPS_ASSIGNMENT_SINCE = 9
 
 
 async def handle(
-    request: JoinGroupRequest, broker: Broker, context: RequestContext
+    request: JoinGroupRequest, broker: BrokerState, context: RequestContext
 ) -> JoinGroupResponse:
     """Wait until the group's next generation begins."""
     version = context.api_version

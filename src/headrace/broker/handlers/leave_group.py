@@ -1,4 +1,4 @@
-"""LeaveGroup (13), v0-5.
+"""LeaveGroup (13).
 
 v3  several members in one request, by id or group.instance.id (KIP-345)
 v5  reason in the request (KIP-800)
@@ -10,13 +10,13 @@ from kio.schema.leave_group.v5.response import LeaveGroupResponse, MemberRespons
 
 from headrace.broker.error_codes import code_for
 from headrace.broker.handlers.throttle import NO_THROTTLE
-from headrace.broker.state import Broker, RequestContext
+from headrace.broker.state import BrokerState, RequestContext
 from headrace.coordinators.errors import GroupError, UnknownMemberError
 from headrace.coordinators.groups.messages import LeaveResult, LeavingMember
 
 
 async def handle(
-    request: LeaveGroupRequest, broker: Broker, context: RequestContext
+    request: LeaveGroupRequest, broker: BrokerState, context: RequestContext
 ) -> LeaveGroupResponse:
     """Let members go; each has its own result."""
     members = [

@@ -1,4 +1,4 @@
-"""ListConfigResources (74), v0-1: which resources have configs.
+"""ListConfigResources (74): which resources have configs.
 
 v0  only metrics subscriptions, by name (KIP-1000, as ListClientMetricsResources)
 v1  all kinds, or those asked for (KIP-1142)
@@ -14,12 +14,12 @@ from kio.static.primitive import i8
 
 from headrace.broker.config_changes import ResourceType
 from headrace.broker.handlers.throttle import NO_THROTTLE
-from headrace.broker.state import Broker, RequestContext
+from headrace.broker.state import BrokerState, RequestContext
 from headrace.broker.turns import in_slices
 
 
 async def handle(
-    request: ListConfigResourcesRequest, broker: Broker, context: RequestContext
+    request: ListConfigResourcesRequest, broker: BrokerState, context: RequestContext
 ) -> ListConfigResourcesResponse:
     """List the resources of each kind asked for; none named means all kinds."""
     wanted: set[int] = set(request.resource_types) or set(ResourceType)

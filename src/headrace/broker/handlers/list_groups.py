@@ -1,4 +1,4 @@
-"""ListGroups (16), v0-5.
+"""ListGroups (16).
 
 v4  states_filter in the request, group_state in the answer (KIP-518)
 v5  types_filter in the request, group_type in the answer (KIP-848)
@@ -11,13 +11,13 @@ from kio.schema.types import GroupId
 
 from headrace.broker.error_codes import code_for
 from headrace.broker.handlers.throttle import NO_THROTTLE
-from headrace.broker.state import Broker, RequestContext
+from headrace.broker.state import BrokerState, RequestContext
 from headrace.broker.turns import in_slices
 from headrace.coordinators.errors import GroupError
 
 
 async def handle(
-    request: ListGroupsRequest, broker: Broker, context: RequestContext
+    request: ListGroupsRequest, broker: BrokerState, context: RequestContext
 ) -> ListGroupsResponse:
     """Show all groups in these states and of these types; without a filter, all."""
     try:

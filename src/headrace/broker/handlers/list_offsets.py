@@ -1,4 +1,4 @@
-"""ListOffsets (2), v1-11.
+"""ListOffsets (2).
 
 v2   isolation_level in the request
 v4   current_leader_epoch in the request, leader_epoch in the answer (KIP-320)
@@ -29,7 +29,7 @@ from headrace.broker.error_codes import code_for
 from headrace.broker.handlers.throttle import NO_THROTTLE
 from headrace.broker.leader_epoch import check_leader_epoch
 from headrace.broker.lookups import run_beside
-from headrace.broker.state import Broker, RequestContext
+from headrace.broker.state import BrokerState, RequestContext
 from headrace.broker.turns import Turn
 from headrace.errors import HeadraceError
 from headrace.log.partition_log import PartitionLog
@@ -53,7 +53,7 @@ _UNKNOWN = (-1, -1)
 
 
 async def handle(
-    request: ListOffsetsRequest, broker: Broker, context: RequestContext
+    request: ListOffsetsRequest, broker: BrokerState, context: RequestContext
 ) -> ListOffsetsResponse:
     """Look up each offset; a time after the last message gives offset -1 and no error."""
     turn = Turn()
@@ -81,7 +81,7 @@ async def handle(
 
 
 async def _look_up(
-    name: str, asked: ListOffsetsPartition, broker: Broker
+    name: str, asked: ListOffsetsPartition, broker: BrokerState
 ) -> ListOffsetsPartitionResponse:
     try:
         log = broker.topics.log(name, asked.partition_index)

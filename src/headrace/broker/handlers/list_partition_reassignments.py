@@ -1,4 +1,4 @@
-"""ListPartitionReassignments (46), v0.
+"""ListPartitionReassignments (46).
 
 A reassignment to the one broker is done before its answer is written: none is ever under way.
 Topics that are not there are passed over, as in Kafka.
@@ -9,11 +9,11 @@ from kio.schema.list_partition_reassignments.v0.request import ListPartitionReas
 from kio.schema.list_partition_reassignments.v0.response import ListPartitionReassignmentsResponse
 
 from headrace.broker.handlers.throttle import NO_THROTTLE
-from headrace.broker.state import Broker, RequestContext
+from headrace.broker.state import BrokerState, RequestContext
 
 
 def handle(
-    request: ListPartitionReassignmentsRequest, broker: Broker, context: RequestContext
+    request: ListPartitionReassignmentsRequest, broker: BrokerState, context: RequestContext
 ) -> ListPartitionReassignmentsResponse:
     """List none."""
     return ListPartitionReassignmentsResponse(

@@ -1,4 +1,4 @@
-"""Metadata (3), v0-13.
+"""Metadata (3).
 
 v0   an empty list asks for all topics; v1+ null does, and an empty list asks for none
 v4   allow_auto_topic_creation in the request; before, it is always allowed
@@ -29,13 +29,13 @@ from headrace.broker.error_codes import code_for
 from headrace.broker.errors import UnknownTopicError, UnknownTopicIdError
 from headrace.broker.handlers.operations import CLUSTER_OPERATIONS, NOT_ASKED, TOPIC_OPERATIONS
 from headrace.broker.handlers.throttle import NO_THROTTLE
-from headrace.broker.state import Broker, RequestContext
+from headrace.broker.state import BrokerState, RequestContext
 from headrace.broker.topic_names import INTERNAL_TOPICS, check_topic_name
 from headrace.broker.turns import in_slices
 from headrace.errors import HeadraceError
 from headrace.model import Topic
 from headrace.protocol.codec import Encoded, encode_response
-from headrace.protocol.metadata import TopicWriter
+from headrace.protocol.metadata import MetadataWriter
 
 # `dispatch` has this request seen as v10, the newest that still has the cluster's authorized
 # operations: later versions only dropped fields, but for an error code that is never set here.
@@ -58,7 +58,7 @@ _Found = Sequence[Topic | _Refusal]
 
 
 def handle(
-    request: MetadataRequest, broker: Broker, context: RequestContext
+    request: MetadataRequest, broker: BrokerState, context: RequestContext
 ) -> Encoded | Coroutine[Any, Any, Encoded]:
     """Describe the cluster, which is this broker, and the topics asked for."""
     asked = request.topics
@@ -81,10 +81,10 @@ def handle(
 
 
 def _answer(
-    found: _Found, request: MetadataRequest, broker: Broker, context: RequestContext
+    found: _Found, request: MetadataRequest, broker: BrokerState, context: RequestContext
 ) -> Encoded | Coroutine[Any, Any, Encoded]:
     operations = TOPIC_OPERATIONS if request.include_topic_authorized_operations else NOT_ASKED
-    writer = TopicWriter(context.api_version, broker.node_id, operations)
+    writer = MetadataWriter(context.api_version, broker.node_id, operations)
     around = _around_the_topics(request, broker, context)
     if _weight(found) <= _WRITTEN_AT_ONCE:
         return writer.fill(around, [_write(one, writer) for one in found])
@@ -97,18 +97,20 @@ def _weight(found: _Found) -> int:
     return len(found) + sum([one.partition_count for one in found if isinstance(one, Topic)])
 
 
-async def _write_in_slices(found: _Found, writer: TopicWriter, around: bytes) -> Encoded:
+async def _write_in_slices(found: _Found, writer: MetadataWriter, around: bytes) -> Encoded:
     return writer.fill(around, [_write(one, writer) async for one in in_slices(found)])
 
 
-def _write(found: Topic | _Refusal, writer: TopicWriter) -> bytes:
+def _write(found: Topic | _Refusal, writer: MetadataWriter) -> bytes:
     if isinstance(found, Topic):
         return writer.topic(found)
     is_internal = found.name in INTERNAL_TOPICS
     return writer.refusal(found.error_code, found.name, found.topic_id, is_internal=is_internal)
 
 
-def _around_the_topics(request: MetadataRequest, broker: Broker, context: RequestContext) -> bytes:
+def _around_the_topics(
+    request: MetadataRequest, broker: BrokerState, context: RequestContext
+) -> bytes:
     wants_cluster = request.include_cluster_authorized_operations
     response = MetadataResponse(
         throttle_time=NO_THROTTLE,
@@ -134,7 +136,7 @@ def _is_malformed(asked: MetadataRequestTopic, api_version: int) -> bool:
     return asked.name is None or asked.topic_id is not None
 
 
-def _look_up_ids(asked: Iterable[MetadataRequestTopic], broker: Broker) -> _Found:
+def _look_up_ids(asked: Iterable[MetadataRequestTopic], broker: BrokerState) -> _Found:
     found: list[Topic | _Refusal] = []
     for topic_id in dict.fromkeys(topic.topic_id for topic in asked):
         if topic_id is None:
@@ -146,7 +148,7 @@ def _look_up_ids(asked: Iterable[MetadataRequestTopic], broker: Broker) -> _Foun
     return found
 
 
-def _look_up_names(names: Iterable[str], broker: Broker) -> _Found:
+def _look_up_names(names: Iterable[str], broker: BrokerState) -> _Found:
     return [
         broker.topics.get(name) if broker.topics.has(name) else _Refusal(_why_missing(name), name)
         for name in names
@@ -154,14 +156,14 @@ def _look_up_names(names: Iterable[str], broker: Broker) -> _Found:
 
 
 async def _create_and_answer(
-    names: Sequence[str], request: MetadataRequest, broker: Broker, context: RequestContext
+    names: Sequence[str], request: MetadataRequest, broker: BrokerState, context: RequestContext
 ) -> Encoded:
     found = await broker.topics.changes.make(partial(_create, names, broker))
     answer = _answer(found, request, broker, context)
     return answer if isinstance(answer, Encoded) else await answer
 
 
-async def _create(names: Sequence[str], broker: Broker) -> _Found:
+async def _create(names: Sequence[str], broker: BrokerState) -> _Found:
     """Create what is missing and can be created, in one commit; return what there is then."""
     planned: dict[str, Topic] = {}
     found: dict[str, Topic | _Refusal] = {}

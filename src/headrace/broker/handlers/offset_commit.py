@@ -1,4 +1,4 @@
-"""OffsetCommit (8), v2-10.
+"""OffsetCommit (8).
 
 v2   retention_time_ms in the request, until v4
 v6   committed_leader_epoch (KIP-320)
@@ -18,7 +18,7 @@ from kio.schema.offset_commit.v10.response import OffsetCommitResponsePartition
 from headrace.broker.error_codes import code_for
 from headrace.broker.errors import TopicError
 from headrace.broker.handlers.throttle import NO_THROTTLE
-from headrace.broker.state import Broker, RequestContext
+from headrace.broker.state import BrokerState, RequestContext
 from headrace.broker.turns import Turn
 from headrace.coordinators.errors import GroupError
 from headrace.coordinators.groups.messages import CommitTime, OffsetCommitter
@@ -49,7 +49,7 @@ class CommitResponse(NamedTuple):
     topics: tuple[CommittedTopic, ...]
 
 
-async def handle(request: Any, broker: Broker, context: RequestContext) -> CommitResponse:
+async def handle(request: Any, broker: BrokerState, context: RequestContext) -> CommitResponse:
     """Write down how far the group has read, each partition with its own result."""
     groups = broker.groups
     offsets: list[OffsetToCommit] = []
@@ -94,7 +94,7 @@ async def handle(request: Any, broker: Broker, context: RequestContext) -> Commi
     return CommitResponse(NO_THROTTLE, tuple(answers))
 
 
-def _find(broker: Broker, asked: Any) -> Topic | None:
+def _find(broker: BrokerState, asked: Any) -> Topic | None:
     try:
         if hasattr(asked, "name"):
             return broker.topics.get(asked.name)

@@ -1,4 +1,4 @@
-"""OffsetDelete (47), v0."""
+"""OffsetDelete (47)."""
 
 from kio.schema.errors import ErrorCode
 from kio.schema.offset_delete.v0.request import OffsetDeleteRequest, OffsetDeleteRequestTopic
@@ -11,12 +11,12 @@ from kio.schema.offset_delete.v0.response import (
 from headrace.broker.error_codes import code_for
 from headrace.broker.errors import UnknownTopicError
 from headrace.broker.handlers.throttle import NO_THROTTLE
-from headrace.broker.state import Broker, RequestContext
+from headrace.broker.state import BrokerState, RequestContext
 from headrace.coordinators.errors import GroupError, InvalidGroupIdError
 
 
 async def handle(
-    request: OffsetDeleteRequest, broker: Broker, context: RequestContext
+    request: OffsetDeleteRequest, broker: BrokerState, context: RequestContext
 ) -> OffsetDeleteResponse:
     """Delete offsets of topics that the group does not read."""
     groups = broker.groups
@@ -46,7 +46,7 @@ async def handle(
     )
 
 
-def _existence(broker: Broker, topic: str, partition: int) -> ErrorCode:
+def _existence(broker: BrokerState, topic: str, partition: int) -> ErrorCode:
     try:
         is_there = 0 <= partition < broker.topics.get(topic).partition_count
     except UnknownTopicError:

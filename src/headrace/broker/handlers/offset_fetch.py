@@ -1,4 +1,4 @@
-"""OffsetFetch (9), v1-10.
+"""OffsetFetch (9).
 
 v2   null topics mean all; error_code of the whole answer
 v5   committed_leader_epoch (KIP-320)
@@ -17,7 +17,7 @@ from kio.static.primitive import i32, i64
 from headrace.broker.error_codes import code_for
 from headrace.broker.errors import TopicError
 from headrace.broker.handlers.throttle import NO_THROTTLE
-from headrace.broker.state import Broker, RequestContext
+from headrace.broker.state import BrokerState, RequestContext
 from headrace.broker.turns import in_slices
 from headrace.coordinators.errors import GroupError
 from headrace.coordinators.groups.records import OffsetCommit
@@ -61,14 +61,14 @@ class FetchResponse(NamedTuple):
     groups: tuple[FetchedGroup, ...]
 
 
-async def handle(request: Any, broker: Broker, context: RequestContext) -> FetchResponse:
+async def handle(request: Any, broker: BrokerState, context: RequestContext) -> FetchResponse:
     """Show how far each group has read: only what a crash cannot take back."""
     version = context.api_version
     groups = [await _fetch(asked, broker, version) for asked in request.groups]
     return FetchResponse(NO_THROTTLE, tuple(groups))
 
 
-async def _fetch(asked: Any, broker: Broker, version: int) -> FetchedGroup:
+async def _fetch(asked: Any, broker: BrokerState, version: int) -> FetchedGroup:
     group_id = asked.group_id
     try:
         await broker.groups.ready(group_id)
@@ -92,7 +92,7 @@ class _Found(NamedTuple):
     error_code: ErrorCode = ErrorCode.none
 
 
-def _look_up(asked: Any, broker: Broker, version: int) -> list[_Found]:
+def _look_up(asked: Any, broker: BrokerState, version: int) -> list[_Found]:
     """In one go, so that a commit is seen whole or not at all."""
     groups = broker.groups
     group_id = asked.group_id
@@ -136,14 +136,14 @@ async def _show(group_id: str, found: list[_Found]) -> FetchedGroup:
     return FetchedGroup(group_id, tuple(topics), ErrorCode.none)
 
 
-def _by_name(broker: Broker, name: str) -> Topic | None:
+def _by_name(broker: BrokerState, name: str) -> Topic | None:
     try:
         return broker.topics.get(name)
     except TopicError:
         return None
 
 
-def _by_id(broker: Broker, topic_id: UUID | None) -> Topic | None:
+def _by_id(broker: BrokerState, topic_id: UUID | None) -> Topic | None:
     try:
         return None if topic_id is None else broker.topics.get_by_id(topic_id)
     except TopicError:

@@ -1,4 +1,4 @@
-"""OffsetForLeaderEpoch (23), v2-4.
+"""OffsetForLeaderEpoch (23).
 
 v2  current_leader_epoch in the request (KIP-320)
 v3  replica_id in the request
@@ -20,13 +20,13 @@ from kio.static.primitive import i32, i64
 from headrace.broker.error_codes import code_for
 from headrace.broker.handlers.throttle import NO_THROTTLE
 from headrace.broker.leader_epoch import check_leader_epoch
-from headrace.broker.state import Broker, RequestContext
+from headrace.broker.state import BrokerState, RequestContext
 from headrace.broker.turns import in_slices
 from headrace.errors import HeadraceError
 
 
 async def handle(
-    request: OffsetForLeaderEpochRequest, broker: Broker, context: RequestContext
+    request: OffsetForLeaderEpochRequest, broker: BrokerState, context: RequestContext
 ) -> OffsetForLeaderEpochResponse:
     """Tell where each epoch ends: how a client finds out that a log was truncated."""
     return OffsetForLeaderEpochResponse(
@@ -48,7 +48,7 @@ async def handle(
     )
 
 
-def _look_up(name: str, asked: OffsetForLeaderPartition, broker: Broker) -> EpochEndOffset:
+def _look_up(name: str, asked: OffsetForLeaderPartition, broker: BrokerState) -> EpochEndOffset:
     try:
         log = broker.topics.log(name, asked.partition)
         error_code = check_leader_epoch(log, asked.current_leader_epoch)

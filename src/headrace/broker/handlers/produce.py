@@ -1,4 +1,4 @@
-"""Produce (0), v3-13: check, stage, let the committer write, acknowledge.
+"""Produce (0): check, stage, let the committer write, acknowledge.
 
 v13  topics by id; an unknown one is error 100
 
@@ -28,7 +28,7 @@ from headrace.broker.produce_answers import (
     ShapedProduce,
 )
 from headrace.broker.receive_buffer import Block, ReceiveBuffer
-from headrace.broker.state import Broker
+from headrace.broker.state import BrokerState
 from headrace.broker.turns import Turn
 from headrace.errors import HeadraceError
 from headrace.log.partition_log import AppendResult, PartitionLog
@@ -69,7 +69,7 @@ class ProduceHandler:
 
     def __init__(
         self,
-        broker: Broker,
+        broker: BrokerState,
         metrics: Metrics,
         *,
         committer: Committer,

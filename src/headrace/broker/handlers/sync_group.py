@@ -1,4 +1,4 @@
-"""SyncGroup (14), v0-5.
+"""SyncGroup (14).
 
 v3  group_instance_id (KIP-345)
 v5  protocol_type and protocol_name, in the request and in the answer (KIP-559)
@@ -10,7 +10,7 @@ from kio.schema.sync_group.v5.response import SyncGroupResponse
 
 from headrace.broker.error_codes import code_for
 from headrace.broker.handlers.throttle import NO_THROTTLE
-from headrace.broker.state import Broker, RequestContext
+from headrace.broker.state import BrokerState, RequestContext
 from headrace.coordinators.errors import GroupError
 from headrace.coordinators.groups.messages import SyncReply, SyncRequest
 
@@ -18,7 +18,7 @@ _PROTOCOL_REQUIRED_SINCE = 5
 
 
 async def handle(
-    request: SyncGroupRequest, broker: Broker, context: RequestContext
+    request: SyncGroupRequest, broker: BrokerState, context: RequestContext
 ) -> SyncGroupResponse:
     """Wait until the leader has brought the assignments."""
     is_without_protocol = request.protocol_type is None or request.protocol_name is None

@@ -19,10 +19,9 @@ from headrace.cli.consume.record_filter import (
     value_matches,
 )
 from headrace.cli.consume.record_format import Format, custom_format, json_format, value_format
-from headrace.cli.exit_codes import EXIT_FAILED
+from headrace.cli.endings import EXIT_FAILED, UsageError
 from headrace.cli.interruption import Interruption
-from headrace.cli.positions import SYNTAX, parse_position
-from headrace.cli.terminal import UsageError
+from headrace.client.positions import SYNTAX, parse_position
 
 
 class Output(StrEnum):

@@ -7,21 +7,19 @@ second run that follows from the latest would pass over what came in between.
 
 import time
 from collections.abc import Iterable
-from typing import TYPE_CHECKING
+from typing import Any
 
-from headrace.cli.offsets import Partition
-from headrace.cli.terminal import tell
-
-if TYPE_CHECKING:
-    from confluent_kafka import Consumer
+from headrace.cli.endings import tell
+from headrace.client.errors import BusError
+from headrace.client.librdkafka import Partition, bus_errors, checked, places
 
 _EVERY_S = 5.0
 
 
-class GroupOffsets:
+class CommittedOffsets:
     """Owned by the thread that reads."""
 
-    def __init__(self, consumer: "Consumer", timeout_s: float) -> None:
+    def __init__(self, consumer: Any, timeout_s: float) -> None:
         self.has_share = self.has_stood = False  # of partitions; had an offset in one of them
         self._consumer = consumer
         self._timeout_s = timeout_s
@@ -31,15 +29,12 @@ class GroupOffsets:
 
     def fetch(self, partitions: Iterable[Partition]) -> dict[Partition, int]:
         """Where the group stands in each of the partitions it has an offset for."""
-        from confluent_kafka import KafkaException, TopicPartition
-
-        wanted = [TopicPartition(*partition) for partition in partitions]
-        found = dict[Partition, int]()
-        for each in self._consumer.committed(wanted, self._timeout_s) if wanted else ():
-            if each.error is not None:
-                raise KafkaException(each.error)
-            if each.offset >= 0:
-                found[each.topic, each.partition] = each.offset
+        wanted = places(dict.fromkeys(partitions, 0))
+        found = {
+            (each.topic, each.partition): each.offset
+            for each in checked(self._consumer.committed(wanted, self._timeout_s) if wanted else [])
+            if each.offset >= 0
+        }
         self._committed |= found
         self.has_share |= bool(wanted)
         self.has_stood |= bool(found)
@@ -56,8 +51,6 @@ class GroupOffsets:
 
     def commit(self) -> bool:
         """Commit what is written; when the group does not take it, say so and return False."""
-        from confluent_kafka import KafkaException, TopicPartition
-
         self._next_at = time.monotonic() + _EVERY_S
         new = {
             partition: offset
@@ -66,15 +59,11 @@ class GroupOffsets:
         }
         if not new:
             return True
-        offsets = [TopicPartition(*partition, offset) for partition, offset in new.items()]
         try:
-            answers = self._consumer.commit(offsets=offsets, asynchronous=False)
-        except KafkaException as failure:
-            errors = [failure.args[0]]
-        else:
-            errors = [answer.error for answer in answers if answer.error is not None]
-        if errors:
-            tell(f"offsets were not committed: {errors[0].str()}")
+            with bus_errors():
+                checked(self._consumer.commit(offsets=places(new), asynchronous=False))
+        except BusError as error:
+            tell(f"offsets were not committed: {error}")
             return False
         self._committed |= new
         return True

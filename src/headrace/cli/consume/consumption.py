@@ -2,25 +2,22 @@
 
 from collections.abc import Callable, Mapping
 from dataclasses import dataclass
-from typing import TYPE_CHECKING
+from typing import Any
 from uuid import uuid4
 
 from headrace.cli.connection import Connection
-from headrace.cli.consume.committed_offsets import GroupOffsets
+from headrace.cli.consume.committed_offsets import CommittedOffsets
 from headrace.cli.consume.group_start import GroupStart, reset_command
 from headrace.cli.consume.membership import GroupMember
-from headrace.cli.consume.read_range import Offsets, find_partitions
+from headrace.cli.consume.read_range import ReadRange
 from headrace.cli.consume.reading import Reader
 from headrace.cli.consume.record_filter import Condition
 from headrace.cli.consume.record_format import Format
+from headrace.cli.endings import tell
 from headrace.cli.interruption import Interruption
-from headrace.cli.offsets import Partition
 from headrace.cli.outage import Outage
-from headrace.cli.positions import LATEST, OLDEST, Position
-from headrace.cli.terminal import tell
-
-if TYPE_CHECKING:
-    from confluent_kafka import Consumer
+from headrace.client.librdkafka import Partition, bus_errors, places
+from headrace.client.positions import LATEST, OLDEST, Position
 
 
 @dataclass(frozen=True, slots=True, kw_only=True)
@@ -57,15 +54,16 @@ class Consumption:
         """Return whether all that was printed for a group is committed."""
         consumer = self._connection.consumer(self._consumer_config())
         try:
-            return self._read(consumer, interruption)
+            with bus_errors(self._connection.admin().failure):
+                return self._read(consumer, interruption)
         finally:
             consumer.close()
 
-    def _read(self, consumer: "Consumer", interruption: Interruption) -> bool:
+    def _read(self, consumer: Any, interruption: Interruption) -> bool:
         request = self._request
         offsets = None
         if request.group is not None:
-            offsets = GroupOffsets(consumer, self._connection.timeout_s)
+            offsets = CommittedOffsets(consumer, self._connection.timeout_s)
         try:
             reader, has_read_all = self._begin(consumer, offsets)
             while not interruption and reader.left > 0 and not has_read_all():
@@ -79,7 +77,7 @@ class Consumption:
             is_committed = offsets is None or offsets.finish()
         return is_committed
 
-    def _why_nothing(self, reader: Reader, offsets: GroupOffsets | None) -> str:
+    def _why_nothing(self, reader: Reader, offsets: CommittedOffsets | None) -> str:
         """Why nothing was printed, and what would be."""
         request = self._request
         if reader.has_read:
@@ -99,12 +97,12 @@ class Consumption:
         return f"nothing printed: {reason}{advice}"
 
     def _begin(
-        self, consumer: "Consumer", offsets: GroupOffsets | None
+        self, consumer: Any, offsets: CommittedOffsets | None
     ) -> tuple[Reader, Callable[[], bool]]:
         """Get partitions to read; return the reader and the question whether it is done."""
         request, connection = self._request, self._connection
-        partitions = find_partitions(connection, consumer, request.topics, request.partitions)
-        known = Offsets(connection.admin(), partitions)
+        partitions = connection.partitions(request.topics, request.partitions)
+        known = ReadRange(connection.admin(), partitions)
         ends = known.ends(request.end, is_following=request.is_following)
         reader = Reader(
             consumer,
@@ -167,12 +165,10 @@ class Consumption:
 
 
 def _assign(
-    consumer: "Consumer",
+    consumer: Any,
     reader: Reader,
     starts: Mapping[Partition, int],
     ends: Mapping[Partition, int],
 ) -> None:
-    from confluent_kafka import TopicPartition
-
     reader.open = {each: ends[each] for each, start in starts.items() if start < ends[each]}
-    consumer.assign([TopicPartition(*each, starts[each]) for each in reader.open])
+    consumer.assign(places({each: starts[each] for each in reader.open}))

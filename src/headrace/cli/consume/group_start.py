@@ -7,11 +7,11 @@ import shlex
 from collections.abc import Iterable, Mapping
 
 from headrace.cli.connection import Connection
-from headrace.cli.consume.committed_offsets import GroupOffsets
-from headrace.cli.consume.read_range import Offsets
-from headrace.cli.offsets import Partition
-from headrace.cli.positions import Position
-from headrace.cli.terminal import CommandError, tell
+from headrace.cli.consume.committed_offsets import CommittedOffsets
+from headrace.cli.consume.read_range import ReadRange
+from headrace.cli.endings import CommandError, tell
+from headrace.client.librdkafka import Partition
+from headrace.client.positions import Position
 
 
 def reset_command(group: str, topics: Iterable[str], numbers: Iterable[int] | None = None) -> str:
@@ -45,8 +45,8 @@ class GroupStart:
         self,
         connection: Connection,
         group: str,
-        offsets: GroupOffsets,
-        known: Offsets,
+        offsets: CommittedOffsets,
+        known: ReadRange,
         *,
         start: Position,
         is_start_given: bool,

@@ -5,16 +5,13 @@ Before a partition goes, what was printed of it is committed; where it begins, `
 
 import time
 from collections.abc import Callable, Iterable, Mapping, Sequence
-from typing import TYPE_CHECKING, Any
+from typing import Any
 
-from headrace.cli.consume.committed_offsets import GroupOffsets
+from headrace.cli.consume.committed_offsets import CommittedOffsets
 from headrace.cli.consume.read_range import ENDLESS
 from headrace.cli.consume.reading import Reader
-from headrace.cli.offsets import Partition
-from headrace.cli.terminal import CommandError, tell
-
-if TYPE_CHECKING:
-    from confluent_kafka import Consumer
+from headrace.cli.endings import CommandError, tell
+from headrace.client.librdkafka import Partition
 
 # A member that went without a word keeps its partitions for a session, by default 45 s.
 _ASSIGNMENT_S = 60.0
@@ -25,9 +22,9 @@ class GroupMember:
 
     def __init__(
         self,
-        consumer: "Consumer",
+        consumer: Any,
         reader: Reader,
-        offsets: GroupOffsets,
+        offsets: CommittedOffsets,
         *,
         starts: Callable[[Iterable[Partition]], dict[Partition, int]],
         ends: Mapping[Partition, int],

@@ -8,18 +8,17 @@ import contextlib
 import select
 import sys
 import time
-from typing import TYPE_CHECKING, Any
+from typing import Any
 
+from headrace.cli.connection import unknown_topic
 from headrace.cli.consume.group_start import not_there, reset_command
-from headrace.cli.consume.read_range import unknown_topic
 from headrace.cli.consume.record_filter import Condition
 from headrace.cli.consume.record_format import Format
-from headrace.cli.offsets import Partition
+from headrace.cli.endings import CommandError, tell
 from headrace.cli.outage import Outage
-from headrace.cli.terminal import CommandError, tell
-
-if TYPE_CHECKING:
-    from confluent_kafka import Consumer, KafkaError
+from headrace.client.error_table import NamedError, is_end_of_partition, is_offset_gone, is_unknown
+from headrace.client.errors import BusError
+from headrace.client.librdkafka import Partition, bus_errors, places
 
 _BATCH = 2000
 _WAIT_S = 0.2
@@ -70,7 +69,7 @@ class Reader:
 
     def __init__(
         self,
-        consumer: "Consumer",
+        consumer: Any,
         outage: Outage,
         form: Format,
         condition: Condition | None,
@@ -145,36 +144,30 @@ class Reader:
         return parts, positions
 
     def _close(self, partition: Partition) -> None:
-        from confluent_kafka import TopicPartition
-
         del self.open[partition]
-        self._consumer.pause([TopicPartition(*partition)])
+        self._consumer.pause(places({partition: 0}))
 
-    def _on_event(self, record: Any, error: "KafkaError") -> None:
+    def _on_event(self, record: Any, error: Any) -> None:
         partition = (record.topic(), record.partition())
-        code = error.code()
-        if code == error._PARTITION_EOF:
+        if is_end_of_partition(error):
             # All there is has been read, though the last offset may be no record but a marker
             # of a transaction, or one that was compacted away.
             if not self._is_following and partition in self.open:
                 self._close(partition)
-        elif code in (error.UNKNOWN_TOPIC_OR_PART, error._UNKNOWN_TOPIC, error._UNKNOWN_PARTITION):
+        elif is_unknown(error):
             raise unknown_topic(partition[0])
-        elif code == error._AUTO_OFFSET_RESET:
+        elif is_offset_gone(error):
             raise self._passed(partition, record.offset(), error)
-        elif code == error._MAX_POLL_EXCEEDED:
+        elif error.name() == "_MAX_POLL_EXCEEDED":
             tell("stdout was not read for so long that the group went on without this member")
         elif error.fatal() or not error.retriable():
             raise CommandError(error.str())
 
-    def _passed(self, partition: Partition, offset: int, error: "KafkaError") -> CommandError:
+    def _passed(self, partition: Partition, offset: int, error: NamedError) -> CommandError:
         """The error for an offset that went, or whose topic was made again, while reading."""
-        from confluent_kafka import TopicPartition
-
         topic, number = partition
-        oldest, end = self._consumer.get_watermark_offsets(
-            TopicPartition(topic, number), self._timeout_s
-        )
+        (place,) = places({partition: 0})
+        oldest, end = self._consumer.get_watermark_offsets(place, self._timeout_s)
         reason = not_there(partition, offset, oldest, end)
         if reason is None:  # the log has changed once more
             reason = f"partition {number} of {topic}: {error.str()}"
@@ -187,13 +180,12 @@ class Reader:
 
     def _check_broker(self) -> None:
         """Who reads to an end must not wait for a broker that never comes back."""
-        from confluent_kafka import KafkaException
-
         if self._is_following or time.monotonic() - self._answered_at < self._timeout_s:
             return
         try:
-            self._consumer.list_topics(timeout=self._timeout_s)
-        except KafkaException as error:
+            with bus_errors():
+                self._consumer.list_topics(timeout=self._timeout_s)
+        except BusError as error:
             raise CommandError(
                 "no broker answers any more; what was read so far is printed"
             ) from error

@@ -11,13 +11,13 @@ from collections.abc import Callable
 from json.encoder import encode_basestring as quoted
 from typing import Protocol
 
-from headrace.cli.produce.lines import unescape
+from headrace.cli.escapes import unescape
 
 Headers = list[tuple[str, bytes | None]]
 
 
 class Record(Protocol):
-    """What is used of a confluent_kafka.Message."""
+    """What is used of a message as librdkafka has it."""
 
     def topic(self) -> str: ...
     def partition(self) -> int: ...

@@ -3,22 +3,19 @@
 import sys
 import time
 from datetime import UTC, datetime
-from typing import Annotated, Any
+from typing import Annotated
 
 import typer
 
 from headrace.cli.completion import group_names, topic_names
-from headrace.cli.connection import Connection, connects, tell_each
-from headrace.cli.exit_codes import EXIT_FAILED
-from headrace.cli.groups.description import DEAD, GroupFacts, look_at_group, state_name
+from headrace.cli.connection import Connection, connects
+from headrace.cli.endings import EXIT_FAILED, CommandError, UsageError, sentence_of, tell, tell_each
+from headrace.cli.groups.description import GroupFacts, describe_group
 from headrace.cli.groups.reset import Move, apply_moves, plan_moves
 from headrace.cli.interruption import Interruption
-from headrace.cli.positions import SYNTAX, parse_position
 from headrace.cli.terminal import (
     NONE,
-    CommandError,
     Json,
-    UsageError,
     Yes,
     confirm,
     help_style,
@@ -27,8 +24,9 @@ from headrace.cli.terminal import (
     print_heading,
     print_json,
     print_table,
-    tell,
 )
+from headrace.client.descriptions import DEAD, MemberDescription
+from headrace.client.positions import SYNTAX, parse_position
 
 app = typer.Typer(
     help="List and describe consumer groups, move their offsets, delete them.",
@@ -64,22 +62,18 @@ def list_(
     wanted = {_parse_state(word) for word in state or ()}
     admin = connection.admin()
     answer = admin.list_groups()
-    groups = [
-        {
-            "group": each.group_id,
-            "state": state_name(each.state),
-            "protocol": each.type.name.lower(),
-        }
-        for each in sorted(answer.valid, key=lambda each: str(each.group_id))
+    shown = [
+        {"group": each.name, "state": each.state, "protocol": each.protocol}
+        for each in answer.groups
+        if not wanted or each.state in wanted
     ]
-    shown = [each for each in groups if not wanted or each["state"] in wanted]
     if is_json:
         for each in shown:
             print_json(each)
     else:
         print_table(("group", "state", "protocol"), [tuple(each.values()) for each in shown])
-    for error in answer.errors or ():  # of a broker that did not answer: its groups are missing
-        tell(connection.sentence(error.args[0]))
+    for error in answer.errors:  # of a broker that did not answer: its groups are missing
+        tell(sentence_of(error))
     if answer.errors:
         raise typer.Exit(EXIT_FAILED)
 
@@ -101,11 +95,11 @@ def describe(
     """Show a group: its state, its members, and for each partition the lag."""
     admin = connection.admin()
     if not watch:
-        _show_group(look_at_group(admin, name), is_json=is_json)
+        _show_group(describe_group(admin, name), is_json=is_json)
         return
     with Interruption() as interruption:
         while not interruption:
-            facts = look_at_group(admin, name)
+            facts = describe_group(admin, name)
             if not is_json and not is_plain():
                 print(_CLEAR_SCREEN, end="")
             _show_group(facts, is_json=is_json)
@@ -166,7 +160,7 @@ def delete(
         else:
             print(f"deleted group {name}")
 
-    tell_each(connection, admin.delete_groups(names), tell_deleted)
+    tell_each(admin.delete_groups(names), tell_deleted)
 
 
 def _parse_state(word: str) -> str:
@@ -186,7 +180,7 @@ def _described(facts: GroupFacts) -> dict[str, object]:
     }
 
 
-def _member(member: Any) -> dict[str, object]:
+def _member(member: MemberDescription) -> dict[str, object]:
     partitions = [f"{topic}-{number}" for topic, number in member.partitions]
     return {**member._asdict(), "partitions": partitions}
 

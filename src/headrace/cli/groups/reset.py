@@ -2,11 +2,12 @@
 
 from typing import NamedTuple
 
+from headrace.cli.endings import CommandError, UsageError
 from headrace.cli.groups.description import existing
-from headrace.cli.offsets import Partition, resolve
-from headrace.cli.positions import Kind, Position
-from headrace.cli.terminal import CommandError, UsageError
 from headrace.client.admin import Admin
+from headrace.client.librdkafka import Partition
+from headrace.client.partition_bounds import PartitionBounds
+from headrace.client.positions import Kind, Position
 
 
 class Move(NamedTuple):
@@ -36,7 +37,8 @@ def plan_moves(admin: Admin, group: str, position: Position, topics: list[str]) 
                     "use --to with an offset, a time, oldest or latest"
                 )
     current = {each: committed.get(each, 0) for each in partitions}
-    new = resolve(admin, position, current)
+    bounds = PartitionBounds(admin, partitions, is_partial=True)
+    new = bounds.within(bounds.offsets_of(position, current))
     for topic, number in partitions:
         if (topic, number) not in new:
             raise CommandError(f"{topic}-{number} has no leader; try again when it has one")
@@ -52,7 +54,7 @@ def apply_moves(admin: Admin, group: str, moves: list[Move]) -> None:
 def _refuse_members(admin: Admin, group: str) -> None:
     members = admin.describe_group(group).members
     if members:
-        clients = sorted({f"{each.client_id} at {each.host.removeprefix('/')}" for each in members})
+        clients = sorted({f"{each.client_id} at {each.host}" for each in members})
         noun = "member" if len(members) == 1 else "members"
         raise CommandError(
             f"group {group} has {len(members)} {noun} ({', '.join(clients)}); "
@@ -68,7 +70,7 @@ def _asked_for(admin: Admin, topics: list[str]) -> list[Partition]:
         name, _, numbers = word.partition(":")
         if name not in metadata:
             raise CommandError(f"--topic {word}: no topic is called {name}")
-        there = sorted(metadata[name].partitions)
+        there = list(metadata[name].partitions)
         asked = numbers.split(",") if numbers else [str(number) for number in there]
         for number in asked:
             if not number.isdecimal() or int(number) not in there:

@@ -7,13 +7,13 @@ from typing import TYPE_CHECKING, Annotated
 
 import typer
 
-from headrace.cli.exit_codes import EXIT_FAILED
+from headrace.cli.endings import EXIT_FAILED, UsageError, tell
 from headrace.cli.interruption import Interruption
-from headrace.cli.kafka.options import Dir, Name, in_our_words, open_cluster
-from headrace.cli.terminal import NONE, UsageError, print_facts, print_heading, print_table, tell
+from headrace.cli.kafka.options import Dir, Name, open_cluster
+from headrace.cli.terminal import NONE, print_facts, print_heading, print_table
+from headrace.kafka.cluster_names import DEFAULT_NAME
 from headrace.kafka.drill.plan import Plan, Scenario
 from headrace.kafka.errors import DrillError
-from headrace.kafka.places import DEFAULT_NAME
 
 if TYPE_CHECKING:
     from headrace.kafka.drill.report import DrillReport, ScenarioReport
@@ -66,23 +66,22 @@ def drill(
     a publisher waited more than twice as long as elections allow on a machine that was not busy,
     or more than ten times as long on any.
     """
-    with in_our_words():
-        plan = _plan(
-            tuple(scenario or Scenario),
-            rate=rate,
-            message_bytes=message_bytes,
-            publishers=publishers,
-            partitions=partitions,
-            resync_messages=resync_messages,
-            is_topic_kept=keep_topic,
-        )
-        json_files = [path for path in (json, output and output / "drill.json") if path]
-        plot_files = _plot_files(plot, output)
-        for path in (*json_files, *plot_files):
-            _check_target(path)
-        report = _run(name, dir, plan)
-        _print_report(report)
-        _write(report, json_files, plot_files)
+    plan = _plan(
+        tuple(scenario or Scenario),
+        rate=rate,
+        message_bytes=message_bytes,
+        publishers=publishers,
+        partitions=partitions,
+        resync_messages=resync_messages,
+        is_topic_kept=keep_topic,
+    )
+    json_files = [path for path in (json, output and output / "drill.json") if path]
+    plot_files = _plot_files(plot, output)
+    for path in (*json_files, *plot_files):
+        _check_target(path)
+    report = _run(name, dir, plan)
+    _print_report(report)
+    _write(report, json_files, plot_files)
     if not report.is_passed:
         raise typer.Exit(EXIT_FAILED)
 

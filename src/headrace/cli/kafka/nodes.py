@@ -8,19 +8,19 @@ from typing import TYPE_CHECKING, Annotated, TextIO
 
 import typer
 
+from headrace.cli.endings import CommandError, tell
 from headrace.cli.kafka.options import (
     Dir,
     Name,
     NodeId,
-    in_our_words,
     open_cluster,
     option_for,
 )
-from headrace.cli.terminal import CommandError, Json, print_json, tell
-from headrace.kafka.places import DEFAULT_NAME
+from headrace.cli.terminal import Json, print_json
+from headrace.kafka.cluster_names import DEFAULT_NAME
 
 if TYPE_CHECKING:
-    from headrace.kafka.cluster_node import Node
+    from headrace.kafka.node import Node
 
 _RUNNING, _PAUSED, _STOPPED = "running", "paused", "stopped"
 _FOLLOW_S = 0.2
@@ -32,35 +32,31 @@ Timeout = Annotated[
 
 def kill(node: NodeId, name: Name = DEFAULT_NAME, dir: Dir = None, is_json: Json = False) -> None:
     """End a node as a power cut would (SIGKILL)."""
-    with in_our_words():
-        found = _running_node(node, name, dir)
-        found.kill()
-        _tell(found, "is killed", is_json=is_json)
+    found = _running_node(node, name, dir)
+    found.kill()
+    _tell(found, "is killed", is_json=is_json)
 
 
 def pause(node: NodeId, name: Name = DEFAULT_NAME, dir: Dir = None, is_json: Json = False) -> None:
     """Let a node stand still: a stalled machine, not a dead one (SIGSTOP)."""
-    with in_our_words():
-        found = _running_node(node, name, dir)
-        found.pause()
-        _tell(found, "is paused", is_json=is_json)
+    found = _running_node(node, name, dir)
+    found.pause()
+    _tell(found, "is paused", is_json=is_json)
 
 
 def resume(node: NodeId, name: Name = DEFAULT_NAME, dir: Dir = None, is_json: Json = False) -> None:
     """Let a paused node go on (SIGCONT)."""
-    with in_our_words():
-        found = _running_node(node, name, dir)
-        was_paused = found.state == _PAUSED
-        found.resume()
-        _tell(found, "goes on" if was_paused else "was not paused", is_json=is_json)
+    found = _running_node(node, name, dir)
+    was_paused = found.state == _PAUSED
+    found.resume()
+    _tell(found, "goes on" if was_paused else "was not paused", is_json=is_json)
 
 
 def stop(node: NodeId, name: Name = DEFAULT_NAME, dir: Dir = None, is_json: Json = False) -> None:
     """Stop a node cleanly: it hands its partitions over first."""
-    with in_our_words():
-        found = _running_node(node, name, dir)
-        found.stop()
-        _tell(found, "is stopped", is_json=is_json)
+    found = _running_node(node, name, dir)
+    found.stop()
+    _tell(found, "is stopped", is_json=is_json)
 
 
 def start(
@@ -71,14 +67,13 @@ def start(
     is_json: Json = False,
 ) -> None:
     """Start a node again and wait until it serves."""
-    with in_our_words():
-        found = open_cluster(name, dir).node(node)
-        if found.state != _STOPPED:
-            _tell(found, f"is {found.state} already", is_json=is_json)
-            return
-        started = time.monotonic()
-        found.start(timeout)
-        _tell(found, f"serves after {time.monotonic() - started:.1f} s", is_json=is_json)
+    found = open_cluster(name, dir).node(node)
+    if found.state != _STOPPED:
+        _tell(found, f"is {found.state} already", is_json=is_json)
+        return
+    started = time.monotonic()
+    found.start(timeout)
+    _tell(found, f"serves after {time.monotonic() - started:.1f} s", is_json=is_json)
 
 
 def restart(
@@ -89,11 +84,10 @@ def restart(
     is_json: Json = False,
 ) -> None:
     """Stop a node cleanly, start it again and wait until it serves."""
-    with in_our_words():
-        found = open_cluster(name, dir).node(node)
-        started = time.monotonic()
-        found.restart(timeout)
-        _tell(found, f"serves again after {time.monotonic() - started:.1f} s", is_json=is_json)
+    found = open_cluster(name, dir).node(node)
+    started = time.monotonic()
+    found.restart(timeout)
+    _tell(found, f"serves again after {time.monotonic() - started:.1f} s", is_json=is_json)
 
 
 def logs(
@@ -112,12 +106,11 @@ def logs(
     It has warnings and errors, and a line for each start. A file has 10 MB; three older ones are
     kept beside it.
     """
-    with in_our_words():
-        path = open_cluster(name, dir).node(node).log_file
-        if not path.exists() and not follow:
-            tell(f"node {node} was never started: it has no log")
-            return
-        _print_log(path, lines, is_followed=follow)
+    path = open_cluster(name, dir).node(node).log_file
+    if not path.exists() and not follow:
+        tell(f"node {node} was never started: it has no log")
+        return
+    _print_log(path, lines, is_followed=follow)
 
 
 def _print_log(path: Path, lines: int, *, is_followed: bool) -> None:

@@ -1,22 +1,19 @@
-"""What the commands of `headrace kafka` share: which cluster is meant, errors as sentences."""
+"""What the commands of `headrace kafka` share: which cluster is meant, facts of its nodes."""
 
 import shlex
-from collections.abc import Iterator
-from contextlib import contextmanager
 from pathlib import Path
 from typing import TYPE_CHECKING, Annotated
 
 import typer
 
-from headrace.cli.terminal import CommandError, ending_well
 from headrace.errors import HeadraceError
-from headrace.kafka import places
+from headrace.kafka import cluster_names as named_clusters
+from headrace.kafka.cluster_names import DEFAULT_NAME, has_cluster, known_names
 from headrace.kafka.errors import ClusterError
-from headrace.kafka.places import DEFAULT_NAME, has_cluster, known_names
 
 if TYPE_CHECKING:
     from headrace.kafka.cluster import Cluster
-    from headrace.kafka.cluster_node import Node
+    from headrace.kafka.node import Node
 
 
 def cluster_names(incomplete: str) -> list[str]:
@@ -46,21 +43,9 @@ NodeId = Annotated[
 ]
 
 
-@contextmanager
-def in_our_words() -> Iterator[None]:
-    """Errors of Kafka and its clusters end a command with their sentence."""
-    with ending_well():
-        try:
-            yield
-        except CommandError:
-            raise
-        except HeadraceError as error:
-            raise CommandError(str(error)) from error
-
-
 def place_of(name: str, directory: Path | None) -> Path:
     """The directory of the cluster that is meant."""
-    return places.place_of(name) if directory is None else directory
+    return named_clusters.directory_of(name) if directory is None else directory
 
 
 def open_cluster(name: str, directory: Path | None) -> "Cluster":
@@ -92,7 +77,7 @@ def check_name_of(cluster: "Cluster", name: str | None) -> None:
 
 def option_for(cluster: "Cluster") -> str:
     """How other commands have to name this cluster."""
-    return places.option_for(cluster.name, cluster.directory)
+    return named_clusters.option_for(cluster.name, cluster.directory)
 
 
 def node_facts(node: "Node") -> dict[str, object]:

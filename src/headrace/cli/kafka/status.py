@@ -4,25 +4,24 @@ from typing import TYPE_CHECKING, Annotated
 
 import typer
 
+from headrace.cli.endings import tell
 from headrace.cli.kafka.options import (
     Dir,
     Name,
-    in_our_words,
     node_facts,
     open_cluster,
 )
 from headrace.cli.terminal import (
     NONE,
     Json,
+    human_bytes,
     print_facts,
     print_heading,
     print_json,
     print_table,
-    tell,
 )
-from headrace.cli.topics.description import human_bytes
 from headrace.client.errors import BusError
-from headrace.kafka.places import DEFAULT_NAME
+from headrace.kafka.cluster_names import DEFAULT_NAME
 
 if TYPE_CHECKING:
     from headrace.client.cluster_questions import Replica
@@ -51,34 +50,33 @@ def status(
 
     A replica's lag is in messages behind the leader; a node that does not answer shows none.
     """
-    with in_our_words():
-        cluster = open_cluster(name, dir)
-        controller, replicas = _ask(cluster)
-        nodes = [_node(each, replicas) for each in map(node_facts, cluster.nodes)]
-        if is_json:
-            print_json(
-                {
-                    "cluster": cluster.name,
-                    "version": cluster.version,
-                    "state": state_of(cluster),
-                    "bootstrap": cluster.bootstrap,
-                    "directory": str(cluster.directory),
-                    "active_controller": controller,
-                    "nodes": nodes,
-                    "partitions": [each._asdict() for each in replicas],
-                }
-            )
-            return
-        print_heading(f"{cluster.name}: Kafka {cluster.version}, {state_of(cluster)}")
-        _print_nodes(nodes, controller)
+    cluster = open_cluster(name, dir)
+    controller, replicas = _ask(cluster)
+    nodes = [_node(each, replicas) for each in map(node_facts, cluster.nodes)]
+    if is_json:
+        print_json(
+            {
+                "cluster": cluster.name,
+                "version": cluster.version,
+                "state": state_of(cluster),
+                "bootstrap": cluster.bootstrap,
+                "directory": str(cluster.directory),
+                "active_controller": controller,
+                "nodes": nodes,
+                "partitions": [each._asdict() for each in replicas],
+            }
+        )
+        return
+    print_heading(f"{cluster.name}: Kafka {cluster.version}, {state_of(cluster)}")
+    _print_nodes(nodes, controller)
+    print()
+    _print_facts(cluster, replicas)
+    wanted = [each for each in replicas if partitions or each.is_under_replicated]
+    if wanted:
         print()
-        _print_facts(cluster, replicas)
-        wanted = [each for each in replicas if partitions or each.is_under_replicated]
-        if wanted:
-            print()
-            _print_partitions(wanted if partitions else wanted[:_MOST_ROWS])
-        if not partitions and len(wanted) > _MOST_ROWS:
-            print(f"… and {len(wanted) - _MOST_ROWS} more; --partitions shows all")
+        _print_partitions(wanted if partitions else wanted[:_MOST_ROWS])
+    if not partitions and len(wanted) > _MOST_ROWS:
+        print(f"… and {len(wanted) - _MOST_ROWS} more; --partitions shows all")
 
 
 def _ask(cluster: "Cluster") -> tuple[int | None, list["Replica"]]:

@@ -9,10 +9,11 @@ from typing import Annotated
 
 import typer
 
-from headrace.cli.kafka.options import Dir, Name, in_our_words, open_cluster
-from headrace.cli.terminal import UsageError, print_table
+from headrace.cli.endings import UsageError
+from headrace.cli.kafka.options import Dir, Name, open_cluster
+from headrace.cli.terminal import print_table
+from headrace.kafka.cluster_names import DEFAULT_NAME
 from headrace.kafka.errors import ClusterError
-from headrace.kafka.places import DEFAULT_NAME
 
 EPILOG = "Example: headrace kafka tool topics --describe"
 # Options before the tool's name are ours, all behind it are the tool's.
@@ -20,7 +21,7 @@ CONTEXT = {"allow_interspersed_args": False, "ignore_unknown_options": True}
 
 
 def _tool_names(incomplete: str) -> list[str]:
-    from headrace.kafka.tool_names import TOOLS
+    from headrace.kafka.tools import TOOLS
 
     return [name for name in TOOLS if name.startswith(incomplete)]
 
@@ -44,21 +45,20 @@ def tool(
     Options of ours stand before the tool's name; what is behind it is the tool's, --help too.
     The tool's exit code is the command's.
     """
-    with in_our_words():
-        from headrace.kafka.tool_names import TOOLS
+    from headrace.kafka.tools import TOOLS
 
-        if list_:
-            print_table(("tool", "for"), [(each, TOOLS[each].summary) for each in TOOLS])
-            return
-        if not words:
-            raise UsageError("name a tool, such as topics; 'headrace kafka tool --list' has all")
-        if words[0] not in TOOLS:
-            near = difflib.get_close_matches(words[0], TOOLS, 1)
-            hint = f"did you mean {near[0]}? " if near else ""
-            raise UsageError(
-                f"no tool is called {words[0]}; {hint}'headrace kafka tool --list' has all"
-            )
-        _become(words[0], words[1:], name, dir)
+    if list_:
+        print_table(("tool", "for"), [(each, TOOLS[each].summary) for each in TOOLS])
+        return
+    if not words:
+        raise UsageError("name a tool, such as topics; 'headrace kafka tool --list' has all")
+    if words[0] not in TOOLS:
+        near = difflib.get_close_matches(words[0], TOOLS, 1)
+        hint = f"did you mean {near[0]}? " if near else ""
+        raise UsageError(
+            f"no tool is called {words[0]}; {hint}'headrace kafka tool --list' has all"
+        )
+    _become(words[0], words[1:], name, dir)
 
 
 def _become(tool_name: str, words: Sequence[str], name: str, directory: Path | None) -> None:
@@ -66,7 +66,7 @@ def _become(tool_name: str, words: Sequence[str], name: str, directory: Path | N
     from headrace.java.jars import cache_directory
     from headrace.kafka.jars import KAFKA_VERSION
     from headrace.kafka.jvm import SMALL_JVM, java_command, use_archive, write_log4j
-    from headrace.kafka.tool_names import TOOLS, class_of, lacks_bootstrap, with_bootstrap
+    from headrace.kafka.tools import TOOLS, class_of, lacks_bootstrap, with_bootstrap
 
     version, arguments = KAFKA_VERSION, [*words]
     try:

@@ -11,19 +11,18 @@ from typing import TYPE_CHECKING, Annotated, Any, Self
 import typer
 
 from headrace.cli.assignments import parse_assignments
+from headrace.cli.endings import UsageError
 from headrace.cli.kafka.options import (
     Dir,
     check_name_of,
     cluster_names,
-    in_our_words,
     node_facts,
     option_for,
     place_of,
 )
-from headrace.cli.terminal import Json, UsageError, print_facts, print_json
+from headrace.cli.terminal import Json, print_facts, print_json
 from headrace.errors import EngineError
-from headrace.kafka.errors import ClusterError
-from headrace.kafka.places import (
+from headrace.kafka.cluster_names import (
     DEFAULT_NAME,
     check_free,
     forget,
@@ -31,6 +30,7 @@ from headrace.kafka.places import (
     has_cluster,
     remember,
 )
+from headrace.kafka.errors import ClusterError
 
 if TYPE_CHECKING:
     from headrace.kafka.cluster import Cluster, Progress
@@ -97,33 +97,32 @@ def up(
     It goes on running when the command is done, until `headrace kafka down`; its data stays, and
     `up` starts it again. Needs Java 17; Kafka's jars are fetched once (46 MB).
     """
-    with in_our_words():
-        wanted = {
-            "brokers": brokers,
-            "controllers": controllers,
-            "version": _known(version),
-            "port": port,
-            "settings": parse_assignments(set) if set else None,
-        }
-        forget_stale(name or DEFAULT_NAME)
-        place = place_of(name or DEFAULT_NAME, dir)
+    wanted = {
+        "brokers": brokers,
+        "controllers": controllers,
+        "version": _known(version),
+        "port": port,
+        "settings": parse_assignments(set) if set else None,
+    }
+    forget_stale(name or DEFAULT_NAME)
+    place = place_of(name or DEFAULT_NAME, dir)
+    if name is not None:
+        check_free(name, place)
+    cluster, is_new = _find_or_make(name, place, wanted)
+    started = time.monotonic()
+    was_up = all(node.state == "running" for node in cluster.nodes)
+    try:
         if name is not None:
-            check_free(name, place)
-        cluster, is_new = _find_or_make(name, place, wanted)
-        started = time.monotonic()
-        was_up = all(node.state == "running" for node in cluster.nodes)
-        try:
-            if name is not None:
-                remember(name, cluster.directory)
-            with _sigterm_as_ctrl_c(), _ProgressView(cluster.version) as view:
-                cluster.up(timeout, view.show)
-        except BaseException:
-            # Nothing is kept of a cluster that never was one, so that the next try is free.
-            if is_new and not any(node.is_formatted for node in cluster.nodes):
-                cluster.destroy()
-                forget(cluster.name, cluster.directory)
-            raise
-        _tell(cluster, is_json=is_json, was_up=was_up, seconds=time.monotonic() - started)
+            remember(name, cluster.directory)
+        with _sigterm_as_ctrl_c(), _ProgressView(cluster.version) as view:
+            cluster.up(timeout, view.show)
+    except BaseException:
+        # Nothing is kept of a cluster that never was one, so that the next try is free.
+        if is_new and not any(node.is_formatted for node in cluster.nodes):
+            cluster.destroy()
+            forget(cluster.name, cluster.directory)
+        raise
+    _tell(cluster, is_json=is_json, was_up=was_up, seconds=time.monotonic() - started)
 
 
 @contextmanager
@@ -168,14 +167,14 @@ def _find_or_make(
         if value != made[key]:
             option = "set" if key == "settings" else key
             raise ClusterError(
-                f"cluster {layout.name} is there with --{option} {_words(made[key])}, not "
-                f"{_words(value)}: make another with --name, or remove this one with its data "
+                f"cluster {layout.name} is there with --{option} {_text_of(made[key])}, not "
+                f"{_text_of(value)}: make another with --name, or remove this one with its data "
                 f"by 'headrace kafka destroy{option_for(cluster)}'"
             )
     return cluster, False
 
 
-def _words(value: object) -> str:
+def _text_of(value: object) -> str:
     if isinstance(value, Mapping):
         return " ".join(f"{key}={each}" for key, each in value.items()) or "nothing"
     return str(value)

@@ -1,15 +1,14 @@
 """`headrace log`: look into log files and check them, with no broker running."""
 
 import json
-import sys
 from collections.abc import Callable, Iterator
 from contextlib import contextmanager
 from pathlib import Path
-from typing import TYPE_CHECKING, Annotated, NoReturn
+from typing import TYPE_CHECKING, Annotated
 
 import typer
 
-from headrace.cli.exit_codes import EXIT_FAILED, EXIT_USAGE
+from headrace.cli.endings import EXIT_FAILED, CommandError, UsageError
 
 if TYPE_CHECKING:
     from headrace.log.verify import Finding
@@ -41,13 +40,13 @@ def dump(
     is_damaged = False
     for path in files:
         if not path.is_file():
-            _fail(f"{path}: no such file", EXIT_USAGE)
+            raise UsageError(f"{path}: no such file")
         try:
             rows = dump_file(
                 path, is_deep=deep, has_data=print_data, decodes_offsets=offsets_decoder
             )
         except ValueError as error:
-            _fail(str(error), EXIT_USAGE)
+            raise UsageError(str(error)) from None
         if not is_json:
             print(f"Dumping {path}")
             if path.suffix == ".log" and path.stem.isdecimal():
@@ -70,14 +69,16 @@ def verify(
     a tail. Exits with 1 when it finds anything.
     """
     if not directory.is_dir():
-        _fail(f"{directory}: no such directory", EXIT_USAGE)
+        raise UsageError(f"{directory}: no such directory")
     from headrace.log.verify import verify_directory
 
     try:
         with _progress() as on_progress:
             findings = verify_directory(directory, on_progress)
     except OSError as error:
-        _fail(f"cannot read {error.filename or directory}: {error.strerror}", EXIT_FAILED)
+        raise CommandError(
+            f"cannot read {error.filename or directory}: {error.strerror}"
+        ) from error
     for finding in findings:
         print(_as_json(finding) if is_json else finding)
     if findings:
@@ -102,8 +103,3 @@ def _progress() -> Iterator[Callable[[int, int], None]]:
     with Progress(*columns, console=console, transient=True, disable=is_off) as progress:
         task = progress.add_task("verify")
         yield lambda done, total: progress.update(task, completed=done, total=total)
-
-
-def _fail(message: str, code: int) -> NoReturn:
-    print(f"headrace: {message}", file=sys.stderr)
-    raise typer.Exit(code)

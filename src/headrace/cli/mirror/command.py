@@ -1,40 +1,34 @@
 """`headrace mirror`: bring topics, messages and group positions from one bus to another."""
 
 import re
-from collections.abc import Callable, Iterable
+from collections.abc import Iterable
 from pathlib import Path
-from typing import Annotated, Literal, TypeVar
+from typing import Annotated, Literal
 
 import typer
 
 from headrace.cli.connection import Connection
-from headrace.cli.exit_codes import EXIT_USAGE
+from headrace.cli.endings import CommandError, UsageError, tell
 from headrace.cli.interruption import Interruption
 from headrace.cli.mirror.view import MirrorView
-from headrace.cli.terminal import (
-    NONE,
-    CommandError,
-    Json,
-    UsageError,
-    ending_well,
-    print_facts,
-    print_json,
-    print_table,
-    tell,
+from headrace.cli.terminal import NONE, Json, human_bytes, print_facts, print_json, print_table
+from headrace.client.admin import DEFAULT_TIMEOUT_S, Admin
+from headrace.client.errors import UnreachableError
+from headrace.mirror.endpoint import Endpoint
+from headrace.mirror.interface import (
+    DEFAULT_COMPRESSION,
+    DEFAULT_INTERVAL_S,
+    DEFAULT_NAME,
+    Options,
+    Outlook,
+    Summary,
 )
-from headrace.cli.topics.description import human_bytes
-from headrace.client.admin import DEFAULT_TIMEOUT_S
-from headrace.mirror.end import End
-from headrace.mirror.errors import MirrorError, MirrorRefusedError
 from headrace.mirror.mirror import Mirror
-from headrace.mirror.options import DEFAULT_COMPRESSION, DEFAULT_INTERVAL_S, DEFAULT_NAME, Options
-from headrace.mirror.summary import Outlook, Summary
 from headrace.pipelines.running.settings import default_state_dir
 
 EPILOG = "Example: headrace mirror --from 127.0.0.1:9092 --to 127.0.0.1:19092 --topics 'orders.*'"
 
 _ENDS = "The two buses"
-_Answer = TypeVar("_Answer")
 
 
 def mirror(
@@ -145,7 +139,12 @@ def mirror(
     Partition, order, key, value, headers and timestamp stay as they are. It can be ended in any
     way, kill -9 included, and be started again: nothing is lost and nothing comes twice.
     """
-    with ending_well(), Interruption() as interruption, MirrorView() as view:
+    # A signal ends it at once as long as there is nothing to end well.
+    admins = {
+        "--from": _connect("--from", source, from_config, from_properties, timeout, verbose),
+        "--to": _connect("--to", target, to_config, to_properties, timeout, verbose),
+    }
+    with Interruption() as interruption, MirrorView() as view:
         options = Options(
             default_state_dir(),
             topics=_pattern("--topics", topics),
@@ -160,50 +159,27 @@ def mirror(
             name=name,
         )
 
-        def end(
-            option: str,
-            bootstrap: str | None,
-            config: Path | None,
-            properties: Iterable[str] | None,
-        ) -> End:
-            connection = _connect(option, bootstrap, config, properties, timeout, verbose)
-            return End(
-                f"{option} {connection.bootstrap}",
-                connection.config(),
+        ends = [
+            Endpoint(
+                f"{option} {admin.bus.bootstrap}",
+                admin.bus,
                 timeout_s=timeout,
                 listener=view,
                 is_stopped=lambda: bool(interruption),
+                config=admin.config,
             )
-
-        work = Mirror(
-            end("--from", source, from_config, from_properties),
-            end("--to", target, to_config, to_properties),
-            options,
-            view,
-        )
+            for option, admin in admins.items()
+        ]
+        work = Mirror(ends[0], ends[1], options, view)
         if dry_run:
-            _print_outlook(_told(work.look), is_json=is_json)
+            _print_outlook(work.look(), is_json=is_json)
             return
-        summary = _told(work.run)
+        summary = work.run()
         view.__exit__(None, None, None)
         _print_summary(summary, is_json=is_json)
         if not summary.is_complete:
             tell("stopped before the end; the same command goes on from here")
             raise typer.Exit(interruption.exit_code)
-
-
-def _told(function: Callable[[], _Answer]) -> _Answer:
-    """Call it; its errors end the command in one sentence."""
-    from confluent_kafka import KafkaException
-
-    try:
-        return function()
-    except MirrorRefusedError as error:
-        raise CommandError(str(error), EXIT_USAGE) from error
-    except MirrorError as error:
-        raise CommandError(str(error)) from error
-    except KafkaException as error:
-        raise CommandError(error.args[0].str()) from error
 
 
 def _connect(
@@ -213,9 +189,10 @@ def _connect(
     properties: Iterable[str] | None,
     timeout_s: float,
     is_verbose: bool,
-) -> Connection:
+) -> Admin:
     connection = Connection(
         bootstrap,
+        option=option,
         client_config=config,
         properties=properties or (),
         timeout_s=timeout_s,
@@ -225,14 +202,9 @@ def _connect(
         raise UsageError(f"name the bus: {option} HOST:PORT")
     try:
         connection.reach()
-    except UsageError as error:
-        raise UsageError(str(error).replace("--bootstrap", option)) from error
-    except CommandError as error:
-        raise CommandError(
-            f"no broker answers at {connection.bootstrap}; start it, or name another with {option}"
-        ) from error
-    connection.admin()  # complains about a property that cannot be
-    return connection
+    except UnreachableError as error:
+        raise CommandError(f"{error}; start it, or name another with {option}") from error
+    return connection.admin()  # complains about a property that cannot be
 
 
 def _pattern(option: str, text: str) -> re.Pattern[str]:

@@ -4,9 +4,9 @@ import time
 from types import TracebackType
 from typing import Any, Self
 
-from headrace.cli.terminal import is_plain, tell
-from headrace.cli.topics.description import human_bytes
-from headrace.mirror.listener import FOLLOWING, Progress
+from headrace.cli.endings import tell
+from headrace.cli.terminal import human_bytes, is_plain
+from headrace.mirror.interface import FOLLOWING, MirrorProgress
 
 _BAR_EVERY_S = 0.2
 _LINE_EVERY_S = 10.0
@@ -45,7 +45,7 @@ class MirrorView:
         else:
             self._bar.console.print(f"headrace: {sentence}", markup=False, highlight=False)
 
-    def progress(self, progress: Progress) -> None:
+    def progress(self, progress: MirrorProgress) -> None:
         """Show it, if it is time to."""
         now = time.monotonic()
         if progress.phase != self._phase:
@@ -62,7 +62,7 @@ class MirrorView:
         else:
             self._draw(progress)
 
-    def _measure(self, progress: Progress) -> None:
+    def _measure(self, progress: MirrorProgress) -> None:
         seconds, messages = self._past
         passed_s = progress.seconds - seconds
         if passed_s > 0:
@@ -70,7 +70,7 @@ class MirrorView:
         if passed_s > _RATE_OVER_S:
             self._past = progress.seconds, progress.messages
 
-    def _draw(self, progress: Progress) -> None:
+    def _draw(self, progress: MirrorProgress) -> None:
         from rich import progress as bars
         from rich.console import Console
 
@@ -93,7 +93,7 @@ class MirrorView:
             self._bar = None
 
 
-def describe(progress: Progress, rate: float) -> str:
+def describe(progress: MirrorProgress, rate: float) -> str:
     """One line: how much of how much, how fast, how long still."""
     size = human_bytes(progress.size_bytes)
     if progress.phase == FOLLOWING:

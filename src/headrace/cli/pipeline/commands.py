@@ -10,7 +10,6 @@ import typer
 from headrace.cli.pipeline import dead_letters, init, run, setup, status
 from headrace.cli.pipeline.options import (
     StateDir,
-    in_our_words,
     pipeline_names,
     state_dir_or_default,
 )
@@ -47,76 +46,74 @@ Name = Annotated[
 @app.command("list", epilog="Example: headrace pipeline list")
 def list_(is_json: Json = False, state_dir: StateDir = None) -> None:
     """List the pipelines there are: shipped, installed, and runs of others' files."""
-    with in_our_words():
-        from headrace.pipelines.registry import all_pipelines
+    from headrace.pipelines.registry import all_pipelines
 
-        running = _running(state_dir_or_default(state_dir))
-        modules = all_pipelines()
-        rows = [
-            {
-                "pipeline": each.name,
-                "origin": each.origin,
-                "running": running.pop(each.name, []),
-                "summary": each.problem or each.summary,
-                "is_broken": each.problem is not None,
-            }
-            for each in modules
-        ]
-        # What runs from a file has no other place where it could be found.
-        rows += [
-            {
-                "pipeline": name,
-                "origin": "a file",
-                "running": runs,
-                "summary": NONE,
-                "is_broken": False,
-            }
-            for name, runs in sorted(running.items())
-        ]
-        if is_json:
-            for row in rows:
-                print_json(row)
-            return
-        print_table(
-            ("pipeline", "origin", "running", "summary"),
-            [
-                (each["pipeline"], each["origin"], _words(each["running"]), each["summary"])
-                for each in rows
-            ],
-        )
+    running = _running(state_dir_or_default(state_dir))
+    modules = all_pipelines()
+    rows = [
+        {
+            "pipeline": each.name,
+            "origin": each.origin,
+            "running": running.pop(each.name, []),
+            "summary": each.problem or each.summary,
+            "is_broken": each.problem is not None,
+        }
+        for each in modules
+    ]
+    # What runs from a file has no other place where it could be found.
+    rows += [
+        {
+            "pipeline": name,
+            "origin": "a file",
+            "running": runs,
+            "summary": NONE,
+            "is_broken": False,
+        }
+        for name, runs in sorted(running.items())
+    ]
+    if is_json:
+        for row in rows:
+            print_json(row)
+        return
+    print_table(
+        ("pipeline", "origin", "running", "summary"),
+        [
+            (each["pipeline"], each["origin"], _text_of(each["running"]), each["summary"])
+            for each in rows
+        ],
+    )
 
 
 @app.command(epilog="Example: headrace pipeline show archive")
 def show(name: Name, is_json: Json = False) -> None:
     """Show a pipeline: what it does, what it reads and writes, its options."""
-    with in_our_words():
-        from headrace.pipelines.registry import find
+    from headrace.pipelines.registry import find
 
-        module = find(name)
-        facts = _facts(module)
-        if is_json:
-            options = [
-                {
-                    "name": each.name,
-                    "help": each.help,
-                    "default": each.default,
-                    "is_required": each.is_required,
-                }
+    module = find(name)
+    facts = _facts(module)
+    if is_json:
+        options = [
+            {
+                "name": each.name,
+                "help": each.help,
+                "default": each.default,
+                "is_required": each.is_required,
+            }
+            for each in module.options
+        ]
+        print_json({**facts, "options": options})
+        return
+    print_heading(f"{module.name}: {module.summary}")
+    print_facts({name: value for name, value in facts.items() if name not in _IN_HEADING})
+    if module.options:
+        print()
+        print_table(
+            ("option", "default", "help"),
+            [
+                (each.name, "required" if each.is_required else each.default or NONE, each.help)
                 for each in module.options
-            ]
-            print_json({**facts, "options": options})
-            return
-        print_heading(f"{module.name}: {module.summary}")
-        print_facts({name: value for name, value in facts.items() if name not in _IN_HEADING})
-        if module.options:
-            print()
-            print_table(
-                ("option", "default", "help"),
-                [
-                    (each.name, "required" if each.is_required else each.default or NONE, each.help)
-                    for each in module.options
-                ],
-            )
+            ],
+        )
 
 
 _IN_HEADING = ("pipeline", "summary")
@@ -162,7 +159,7 @@ def _running(state_dir: Path) -> dict[str, list[str]]:
     return found
 
 
-def _words(value: object) -> str:
+def _text_of(value: object) -> str:
     return ", ".join(value) if isinstance(value, list) and value else NONE
 
 

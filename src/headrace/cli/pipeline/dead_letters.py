@@ -6,30 +6,21 @@ import time
 from collections import Counter
 from collections.abc import Callable, Iterable, Iterator
 from datetime import UTC, datetime
-from typing import Annotated
+from typing import TYPE_CHECKING, Annotated
 
 import typer
 
 from headrace.cli.connection import Connection, connects
-from headrace.cli.consume.read_range import find_partitions
-from headrace.cli.pipeline.dead_letter_topic import Box
-from headrace.cli.positions import OLDEST, Position, parse_position
-from headrace.cli.terminal import (
-    NONE,
-    CommandError,
-    Json,
-    UsageError,
-    Yes,
-    confirm,
-    print_json,
-    print_table,
-    tell,
-)
-from headrace.client.positions import MAX_TIME_MS
-from headrace.pipelines.dead_letters.letter import DeadLetter, Source
-from headrace.pipelines.dead_letters.reading import each_once, read_letters
-from headrace.pipelines.dead_letters.resubmission import Plan, Resubmission
+from headrace.cli.endings import CommandError, UsageError, tell
+from headrace.cli.pipeline.dead_letter_topic import DeadLetterTopic
+from headrace.cli.terminal import NONE, Json, Yes, confirm, print_json, print_table
+from headrace.client.positions import MAX_TIME_MS, OLDEST, Position, parse_position
+from headrace.pipelines.dead_letters.letter import DeadLetter, LetterSource
+from headrace.pipelines.dead_letters.reading import each_once
 from headrace.pipelines.dead_letters.sent import Sent, TooManyRangesError
+
+if TYPE_CHECKING:
+    from headrace.pipelines.dead_letters.resubmission import Resubmission
 
 EPILOG = "Example: headrace pipeline dead-letters table --summary"
 
@@ -84,7 +75,7 @@ def dead_letters(
     Each record is listed once, however often it was written. What was sent again is remembered in
     the consumer group NAME.dead-letters, so that it is not sent twice by accident.
     """
-    box = Box(connection, name, topic)
+    dlq = DeadLetterTopic(connection, name, topic)
     if (to or all_) and not resubmit:
         raise UsageError(f"{'--to' if to else '--all'} goes with --resubmit")
     if summary and resubmit:
@@ -92,17 +83,31 @@ def dead_letters(
     start = OLDEST if since is None else parse_position(since, int(time.time() * 1000))
     is_wanted = _condition(name if topic else None, reason, offset or ())
     try:
-        with_letters = box.open(is_named=topic is not None)
+        with_letters = dlq.open(is_named=topic is not None)
         if not with_letters:
-            _tell_none(box.topic, is_json=is_json)
+            _tell_none(dlq.topic, is_json=is_json)
         elif resubmit:
-            _resubmit(box, start, is_wanted, limit, to, is_again=all_, is_yes=yes, is_json=is_json)
+            _resubmit(
+                dlq,
+                start,
+                is_wanted,
+                limit,
+                to,
+                is_again=all_,
+                is_yes=yes,
+                is_json=is_json,
+            )
         elif summary:
-            _summarise(filter(is_wanted, each_once(box.letters(start))), is_json=is_json)
+            _summarise(filter(is_wanted, each_once(dlq.letters(start))), is_json=is_json)
         else:
-            _list(box, filter(is_wanted, each_once(box.letters(start))), limit, is_json=is_json)
+            _list(
+                dlq,
+                filter(is_wanted, each_once(dlq.letters(start))),
+                limit,
+                is_json=is_json,
+            )
     finally:
-        box.close()
+        dlq.close()
 
 
 def _condition(
@@ -132,8 +137,14 @@ def _tell_none(topic: str, *, is_json: bool) -> None:
         print(f"no dead letters: there is no topic {topic}")
 
 
-def _list(box: Box, letters: Iterator[DeadLetter], limit: int | None, *, is_json: bool) -> None:
-    sent = box.sent()
+def _list(
+    dlq: DeadLetterTopic,
+    letters: Iterator[DeadLetter],
+    limit: int | None,
+    *,
+    is_json: bool,
+) -> None:
+    sent = dlq.sent()
     rows = list[tuple[object, ...]]()
     for number, letter in enumerate(letters):
         if limit is not None and number >= limit:
@@ -169,7 +180,7 @@ def _summarise(letters: Iterator[DeadLetter], *, is_json: bool) -> None:
 
 
 def _resubmit(
-    box: Box,
+    dlq: DeadLetterTopic,
     start: Position,
     is_wanted: Callable[[DeadLetter], bool],
     limit: int | None,
@@ -179,27 +190,28 @@ def _resubmit(
     is_yes: bool,
     is_json: bool,
 ) -> None:
+    from headrace.pipelines.dead_letters.resubmission import Resubmission, ResubmissionPlan
+
     # All of the topic is looked at: what was sent is known by source, and a source may be in it
     # more than once. What comes in meanwhile is left for the next time.
-    everything, bus = box.bounds(OLDEST), box.connection.admin().bus
-    chosen_from = box.bounds(start)
-    sent = box.sent()
+    everything = dlq.bounds(OLDEST)
+    chosen_from = dlq.bounds(start)
+    sent = dlq.sent()
 
     def is_chosen(letter: DeadLetter) -> bool:
         return letter.letter_offset >= chosen_from[letter.letter_partition][0] and is_wanted(letter)
 
     def read() -> Iterator[DeadLetter]:
-        return read_letters(bus, box.topic, everything, box.connection.timeout_s)
+        return dlq.letters_between(everything)
 
-    plan = Plan(read(), sent, is_chosen, is_again=is_again, limit=limit)
-    for target in [to] if to else list(plan.topics):
-        find_partitions(box.connection, box.consumer, [target], None)  # or says it is not there
+    plan = ResubmissionPlan(read(), sent, is_chosen, is_again=is_again, limit=limit)
+    dlq.connection.partitions([to] if to else plan.topics)  # or says which is not there
     if not to:
-        _tell_of_other_topics(box, plan.sources)
+        _tell_of_other_topics(dlq, plan.sources)
     if plan.chosen:
         where = to or ", ".join(plan.topics)
         confirm(f"Send {_count(len(plan.chosen))} to {where} again?", is_yes=is_yes)
-    resubmission = Resubmission(bus, to)
+    resubmission = Resubmission(dlq.connection.bus, to)
     if plan.chosen:
         for letter in read():
             if (letter.letter_partition, letter.letter_offset) in plan.chosen:
@@ -207,20 +219,20 @@ def _resubmit(
     resubmission.finish()
     ends = {number: end for number, (_, end) in everything.items()}
     try:
-        box.commit(plan.remember(resubmission.delivered, ends))
+        dlq.commit(plan.remember(resubmission.delivered, ends))
     except TooManyRangesError as error:
         raise CommandError(
-            f"{_count(len(resubmission.delivered))} sent, but group {box.group} cannot remember "
+            f"{_count(len(resubmission.delivered))} sent, but group {dlq.group} cannot remember "
             "so many out of turn; send the rest with --resubmit without --reason and --offset"
         ) from error
-    _report(resubmission, box.topic, to, is_json=is_json)
-    _refuse_cut(box, plan.cut)
+    _report(resubmission, dlq.topic, to, is_json=is_json)
+    _refuse_cut(dlq, plan.cut)
 
 
-def _tell_of_other_topics(box: Box, sources: Iterable[Source]) -> None:
+def _tell_of_other_topics(dlq: DeadLetterTopic, sources: Iterable[LetterSource]) -> None:
     """Say which letters go to another topic than they are from, though it has the same name."""
-    cluster_id = box.cluster_id()
-    ids = box.topic_ids(each.topic for each in sources)
+    cluster_id = dlq.cluster_id()
+    ids = dlq.topic_ids(each.topic for each in sources)
     foreign, older = Counter[str](), Counter[str]()
     for each in sources:
         if each.cluster_id and cluster_id and each.cluster_id != cluster_id:
@@ -233,7 +245,7 @@ def _tell_of_other_topics(box: Box, sources: Iterable[Source]) -> None:
         tell(f"{_count(count)} came from a topic {topic} that was deleted and made again since")
 
 
-def _refuse_cut(box: Box, sources: "list[Source]") -> None:
+def _refuse_cut(dlq: DeadLetterTopic, sources: "list[LetterSource]") -> None:
     """Raise CommandError for letters that lack a part of their record, naming where that is."""
     if not sources:
         return
@@ -242,7 +254,7 @@ def _refuse_cut(box: Box, sources: "list[Source]") -> None:
         f"{_count(len(sources))} not sent: cut when written, so not what the record was, such as "
         f"{_place(first)}"
     )
-    if box.has_record(first):
+    if dlq.has_record(first):
         sentence += (
             f"; the record itself is still there: headrace consume {first.topic} --partition "
             f"{first.partition} --from {first.offset} --count 1"
@@ -252,11 +264,11 @@ def _refuse_cut(box: Box, sources: "list[Source]") -> None:
     raise CommandError(sentence)
 
 
-def _place(source: Source) -> str:
+def _place(source: LetterSource) -> str:
     return f"{source.topic}:{source.partition}:{source.offset}"
 
 
-def _report(resubmission: Resubmission, topic: str, to: str | None, *, is_json: bool) -> None:
+def _report(resubmission: "Resubmission", topic: str, to: str | None, *, is_json: bool) -> None:
     delivered = Counter(to or source.topic for source in resubmission.delivered)
     if is_json:
         failed = resubmission.failures.total()

@@ -5,9 +5,6 @@ from typing import Annotated
 
 import typer
 
-from headrace.cli.terminal import UsageError, ending_well
-from headrace.pipelines.errors import PipelineDefinitionError
-
 EPILOG = "Example: headrace pipeline init hot_sensors --dir pipelines"
 
 
@@ -21,19 +18,15 @@ def init(
     ] = Path(),
 ) -> None:
     """Write a pipeline that works and its test; no file is overwritten."""
-    with ending_well():
-        from headrace.pipelines.skeleton import EXAMPLE_FEED, skeleton, write_skeleton
+    from headrace.pipelines.skeleton import EXAMPLE_FEED, skeleton, write_skeleton
 
-        try:
-            made = skeleton(name, directory, is_yaml=is_yaml)
-            write_skeleton(made)
-        except PipelineDefinitionError as error:
-            raise UsageError(str(error)) from error
-        for path in made.files:
-            print(f"wrote {path}")
-        test = next(path for path in made.files if path != made.pipeline)
-        run = f"headrace pipeline run {made.pipeline}"
-        print(f"test it: pytest {test}")
-        print(f"feed it: {EXAMPLE_FEED}")
-        print(f"look at it: {run} --to console: --trigger available-now")
-        print(f"run it: {run}")
+    made = skeleton(name, directory, is_yaml=is_yaml)
+    write_skeleton(made)
+    for path in made.files:
+        print(f"wrote {path}")
+    test = next(path for path in made.files if path != made.pipeline)
+    run = f"headrace pipeline run {made.pipeline}"
+    print(f"test it: pytest {test}")
+    print(f"feed it: {EXAMPLE_FEED}")
+    print(f"look at it: {run} --to console: --trigger available-now")
+    print(f"run it: {run}")

@@ -9,14 +9,13 @@ from typing import Annotated
 
 import typer
 
+from headrace.cli.assignments import parse_pairs
 from headrace.cli.completion import topic_names
 from headrace.cli.connection import Connection, connects
-from headrace.cli.exit_codes import EXIT_INTERRUPTED
+from headrace.cli.endings import EXIT_INTERRUPTED
 from headrace.cli.interruption import Interruption
 from headrace.cli.pipeline.options import (
     StateDir,
-    in_our_words,
-    parse_pairs,
     pipeline_names,
     state_dir_or_default,
 )
@@ -193,56 +192,52 @@ def run(
     A second run goes on where the first ended. SIGTERM ends it with 0, Ctrl-C with 130, a second
     Ctrl-C at once.
     """
-    with in_our_words():
-        from headrace.pipelines.registry import find
-        from headrace.pipelines.running.run_state import RunDirectory
-        from headrace.pipelines.running.runner import run_pipeline
-        from headrace.pipelines.running.settings import BUS_TIMEOUT_S, RunSettings, Trigger
-        from headrace.pipelines.running.source_logs import parse_on_other_log
-        from headrace.pipelines.running.view import view_for
-        from headrace.pipelines.sinks.uri import parse_sink
-        from headrace.pipelines.source import TopicSource
-        from headrace.pipelines.spark.settings import LOCAL_MASTER
+    from headrace.pipelines.registry import load_pipeline
+    from headrace.pipelines.running.run_state import RunDirectory
+    from headrace.pipelines.running.runner import run_pipeline
+    from headrace.pipelines.running.settings import BUS_TIMEOUT_S, RunSettings, Trigger
+    from headrace.pipelines.running.source_logs import parse_on_other_log
+    from headrace.pipelines.running.view import view_for
+    from headrace.pipelines.source import TopicSource
+    from headrace.pipelines.spark.settings import LOCAL_MASTER
 
-        options = parse_pairs("--option", option or ())
-        source = TopicSource(
-            topics=tuple(topic or ()),
-            pattern=pattern,
-            start=start,
-            end=until,
-            max_rows_per_batch=max_rows,
-            on_data_loss=on_data_loss,
+    options = parse_pairs("--option", option or ())
+    source = TopicSource(
+        topics=tuple(topic or ()),
+        pattern=pattern,
+        start=start,
+        end=until,
+        max_rows_per_batch=max_rows,
+        on_data_loss=on_data_loss,
+    )
+    pipeline = load_pipeline(name, source=source, sinks=to or (), options=options)
+    settings = RunSettings(
+        name=run_name or pipeline.name,
+        master=master or LOCAL_MASTER,
+        conf=parse_pairs("--conf", conf or ()),
+        trigger=Trigger(trigger),
+        checkpoint=checkpoint,
+        state_dir=state_dir_or_default(state_dir),
+        dead_letter_topic=dead_letter_topic,
+        on_other_log=parse_on_other_log(on_other_log),
+        may_change_sinks=new_sinks,
+        metrics_port=metrics_port,
+        metrics_host=metrics_host,
+        bus_timeout_s=bus_timeout or BUS_TIMEOUT_S,
+    )
+    view = view_for(sys.stderr, is_plain=is_plain(sys.stderr), is_quiet=quiet)
+    log_file = RunDirectory(settings.state_dir, settings.name).log_file
+    with Interruption() as interruption, _libraries_write_to(log_file):
+        report = run_pipeline(
+            pipeline,
+            connection.bus_for_java(),
+            settings,
+            view=view,
+            is_stop_asked=lambda: bool(interruption),
         )
-        module = find(name)
-        sinks = tuple(parse_sink(uri, options) for uri in to or ())
-        pipeline = module.build(options, source, sinks)
-        settings = RunSettings(
-            name=run_name or pipeline.name,
-            master=master or LOCAL_MASTER,
-            conf=parse_pairs("--conf", conf or ()),
-            trigger=Trigger(trigger),
-            checkpoint=checkpoint,
-            state_dir=state_dir_or_default(state_dir),
-            dead_letter_topic=dead_letter_topic,
-            on_other_log=parse_on_other_log(on_other_log),
-            may_change_sinks=new_sinks,
-            metrics_port=metrics_port,
-            metrics_host=metrics_host,
-            bus_timeout_s=bus_timeout or BUS_TIMEOUT_S,
-        )
-        view = view_for(sys.stderr, is_plain=is_plain(sys.stderr), is_quiet=quiet)
-        log_file = RunDirectory(settings.state_dir, settings.name).log_file
-        with Interruption() as interruption, _libraries_write_to(log_file):
-            report = run_pipeline(
-                pipeline,
-                connection.bus(),
-                settings,
-                view=view,
-                is_stop_asked=lambda: bool(interruption),
-            )
-        # A run that was told to end by `headrace pipeline stop` has done what it was told.
-        if report.is_stopped and interruption.exit_code == 128 + signal.SIGINT:
-            raise typer.Exit(EXIT_INTERRUPTED)
+    # A run that was told to end by `headrace pipeline stop` has done what it was told.
+    if report.is_stopped and interruption.exit_code == 128 + signal.SIGINT:
+        raise typer.Exit(EXIT_INTERRUPTED)
 
 
 @contextlib.contextmanager

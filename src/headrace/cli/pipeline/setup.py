@@ -6,8 +6,7 @@ from typing import TYPE_CHECKING, Annotated
 
 import typer
 
-from headrace.cli.terminal import CommandError, Json, ending_well, print_facts, print_json
-from headrace.errors import HeadraceError
+from headrace.cli.terminal import Json, print_facts, print_json
 
 if TYPE_CHECKING:
     from headrace.java.installation import Java
@@ -39,20 +38,16 @@ def setup(
     A run fetches what is missing itself; this does it beforehand, so that it works offline. The
     class archive, which only this makes, lets Spark start in about half the time.
     """
-    with ending_well():
-        try:
-            facts = _prepare(jars, has_archive=archive, is_rebuilt=rebuild)
-        except HeadraceError as error:
-            raise CommandError(str(error)) from error
-        if is_json:
-            print_json(facts)
-        else:
-            print_facts(facts)
+    facts = _prepare(jars, has_archive=archive, is_rebuilt=rebuild)
+    if is_json:
+        print_json(facts)
+    else:
+        print_facts(facts)
 
 
 def _prepare(list_file: Path | None, *, has_archive: bool, is_rebuilt: bool) -> dict[str, object]:
     from headrace.java.installation import find_java
-    from headrace.pipelines.spark.archive import archive_path
+    from headrace.pipelines.spark.class_archive import archive_path
     from headrace.pipelines.spark.installation import check_pyspark
     from headrace.pipelines.spark.jars import spark_jars
 
@@ -85,7 +80,7 @@ def _java_line(java: "Java") -> str:
 def _train(path: Path) -> None:
     """Build the archive against a broker of our own that lives as long as that takes."""
     from headrace.cli.connection import Connection
-    from headrace.pipelines.spark.archive import build_archive
+    from headrace.pipelines.spark.class_archive import build_archive
     from headrace.pipelines.spark.output import default_log_file
     from headrace.testing import running_broker
 

@@ -5,16 +5,9 @@ from typing import TYPE_CHECKING, Annotated
 
 import typer
 
-from headrace.cli.pipeline.options import StateDir, in_our_words, run_names, state_dir_or_default
-from headrace.cli.terminal import (
-    NONE,
-    Json,
-    print_facts,
-    print_heading,
-    print_json,
-    print_table,
-    tell,
-)
+from headrace.cli.endings import tell
+from headrace.cli.pipeline.options import StateDir, run_names, state_dir_or_default
+from headrace.cli.terminal import NONE, Json, print_facts, print_heading, print_json, print_table
 
 if TYPE_CHECKING:
     from headrace.pipelines.running.run_state import RunStatus
@@ -36,20 +29,19 @@ def status(
     state_dir: StateDir = None,
 ) -> None:
     """Show the runs of this machine, or one of them with its partitions."""
-    with in_our_words():
-        from headrace.pipelines.running.run_state import all_runs, find_run
+    from headrace.pipelines.running.run_state import all_runs, find_run
 
-        place = state_dir_or_default(state_dir)
-        found = all_runs(place) if name is None else [find_run(place, name)]
-        if is_json:
-            for each in found:
-                print_json(each.as_json())
-        elif name is not None:
-            _print_run(found[0])
-        elif found:
-            print_table(_COLUMNS, map(_row, found), numbers=_COLUMNS[2:8])
-        else:
-            tell(f"no pipeline has run yet in {place}")
+    place = state_dir_or_default(state_dir)
+    found = all_runs(place) if name is None else [find_run(place, name)]
+    if is_json:
+        for each in found:
+            print_json(each.as_json())
+    elif name is not None:
+        _print_run(found[0])
+    elif found:
+        print_table(_COLUMNS, map(_row, found), numbers=_COLUMNS[2:8])
+    else:
+        tell(f"no pipeline has run yet in {place}")
 
 
 def stop(
@@ -62,15 +54,14 @@ def stop(
     state_dir: StateDir = None,
 ) -> None:
     """End a run after the batch it has in hand, and wait for that."""
-    with in_our_words():
-        from headrace.pipelines.running.run_state import stop_run
+    from headrace.pipelines.running.run_state import stop_run
 
-        ended = stop_run(state_dir_or_default(state_dir), name, timeout)
-        if is_json:
-            print_json(ended.as_json())
-        else:
-            rows = (ended.progress or {}).get("rows", 0)
-            print(f"run {name} has {ended.state} after {rows:,} rows")
+    ended = stop_run(state_dir_or_default(state_dir), name, timeout)
+    if is_json:
+        print_json(ended.as_json())
+    else:
+        rows = (ended.progress or {}).get("rows", 0)
+        print(f"run {name} has {ended.state} after {rows:,} rows")
 
 
 def _row(each: "RunStatus") -> tuple[object, ...]:

@@ -1,19 +1,18 @@
 """`headrace produce`: send lines, JSON lines or whole files to a topic."""
 
-import time
 from enum import StrEnum
 from pathlib import Path
-from typing import TYPE_CHECKING, Annotated
+from typing import Annotated, Any
 
 import typer
 
 from headrace.cli.completion import topic_names
 from headrace.cli.connection import Connection, connects
-from headrace.cli.exit_codes import EXIT_FAILED
+from headrace.cli.endings import EXIT_FAILED, CommandError, UsageError, tell
+from headrace.cli.escapes import unescape
 from headrace.cli.interruption import Interruption
 from headrace.cli.outage import Outage
 from headrace.cli.produce.input_files import STDIN, total_bytes
-from headrace.cli.produce.lines import unescape
 from headrace.cli.produce.messages import (
     EveryMessage,
     Parser,
@@ -25,15 +24,14 @@ from headrace.cli.produce.messages import (
 from headrace.cli.produce.production import Cut, Production
 from headrace.cli.produce.progress import Progress
 from headrace.cli.produce.sending import QUEUE, Sender
-from headrace.cli.terminal import CommandError, UsageError, print_json, tell
-
-if TYPE_CHECKING:
-    from confluent_kafka import Producer
+from headrace.cli.terminal import print_json
+from headrace.client.error_table import is_leaderless
+from headrace.client.librdkafka import bus_errors
+from headrace.patience import Patience
 
 _MESSAGE_MAX_BYTES = "message.max.bytes"
 _DEFAULT_MESSAGE_MAX_BYTES = 1_000_000  # librdkafka's
 _CREATION_S = 3.0  # a broker that creates topics by itself has done so by then
-_RETRY_S = 0.1
 
 
 class OnError(StrEnum):
@@ -189,31 +187,24 @@ def _check_files(paths: list[Path]) -> None:
             raise UsageError(f"{path} is a directory; name its files")
 
 
-def _check_topic(
-    connection: Connection, producer: "Producer", topic: str, partition: int | None
-) -> None:
+def _check_topic(connection: Connection, producer: Any, topic: str, partition: int | None) -> None:
     """Return when the topic is there, which asking for it may bring about; else say so now.
 
     librdkafka would take messages for 30 s before it says that there is no such topic.
     """
-    from confluent_kafka import KafkaError
-
-    deadline = time.monotonic() + min(connection.timeout_s, _CREATION_S)
-    while True:
-        found = producer.list_topics(topic, connection.timeout_s).topics[topic]
-        if found.error is None and found.partitions:
-            break
-        if found.error is not None and found.error.code() not in (
-            KafkaError.UNKNOWN_TOPIC_OR_PART,
-            KafkaError.LEADER_NOT_AVAILABLE,
-        ):
-            raise CommandError(f"topic {topic}: {connection.sentence(found.error)}")
-        if time.monotonic() > deadline:
-            raise CommandError(
-                f"there is no topic {topic} and the broker does not create it; "
-                f"create it with 'headrace topics create {topic}'"
-            )
-        time.sleep(_RETRY_S)
+    patience = Patience(min(connection.timeout_s, _CREATION_S))
+    with bus_errors(connection.admin().failure):
+        while True:
+            found = producer.list_topics(topic, connection.timeout_s).topics[topic]
+            if found.error is None and found.partitions:
+                break
+            if found.error is not None and not is_leaderless(found.error):
+                raise CommandError(f"topic {topic}: {connection.admin().failure(found.error)}")
+            if not patience.pause():
+                raise CommandError(
+                    f"there is no topic {topic} and the broker does not create it; "
+                    f"create it with 'headrace topics create {topic}'"
+                )
     if partition is not None and partition >= len(found.partitions):
         last = len(found.partitions) - 1
         raise UsageError(f"--partition {partition}: topic {topic} has partitions 0 to {last}")

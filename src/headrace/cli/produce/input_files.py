@@ -12,7 +12,7 @@ from collections.abc import Iterator, Sequence
 from contextlib import contextmanager
 from pathlib import Path
 
-from headrace.cli.terminal import CommandError
+from headrace.cli.endings import CommandError
 
 STDIN = Path("-")
 _BLOCK_BYTES = 256 * 1024

@@ -8,13 +8,13 @@ import time
 from pathlib import Path
 from typing import NamedTuple
 
+from headrace.cli.endings import CommandError, tell
 from headrace.cli.interruption import Interruption
 from headrace.cli.produce.input_files import blocks, name_of, opened
 from headrace.cli.produce.lines import LineSplitter
 from headrace.cli.produce.messages import BadLineError, Parser
 from headrace.cli.produce.progress import Progress
 from headrace.cli.produce.sending import ProducerGoneError, Sender
-from headrace.cli.terminal import CommandError, tell
 
 _JSON_GROWTH = 8  # a byte takes at most six in JSON (\u0000), and there are other fields
 _TOLD_REFUSALS = 10

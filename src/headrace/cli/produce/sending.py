@@ -6,12 +6,10 @@ a call for each message: what it no longer holds and has not reported is acknowl
 
 from collections import Counter
 from collections.abc import Callable
-from typing import TYPE_CHECKING, Any
+from typing import Any
 
 from headrace.cli.produce.messages import BadLineError, Message
-
-if TYPE_CHECKING:
-    from confluent_kafka import KafkaError
+from headrace.client.librdkafka import error_type
 
 # Long enough to keep librdkafka busy, and all the memory that waiting messages may take.
 QUEUE = {
@@ -38,11 +36,9 @@ class Sender:
         topic: str,
         is_hurried: Callable[[], bool] = lambda: False,
     ) -> None:
-        from confluent_kafka import KafkaException
-
         self._topic = topic
         self._is_hurried = is_hurried
-        self._refused = KafkaException
+        self._refused = error_type()
         self.producer = make_producer(self._on_failure)
         self._produce = self.producer.produce
         self.sent = 0
@@ -103,12 +99,12 @@ class Sender:
                 self.producer.purge()
                 return
 
-    def _on_failure(self, error: "KafkaError", _message: object) -> None:
-        if error is not None and error.code() not in (error._PURGE_QUEUE, error._PURGE_INFLIGHT):
+    def _on_failure(self, error: Any, _message: object) -> None:
+        if error is not None and error.name() not in ("_PURGE_QUEUE", "_PURGE_INFLIGHT"):
             self.failures[error.str()] += 1
 
 
-def _refusal(error: "KafkaError") -> Exception:
-    if error.fatal() or error.code() == error._FATAL:
+def _refusal(error: Any) -> Exception:
+    if error.fatal() or error.name() == "_FATAL":
         return ProducerGoneError(f"{error.str()}; neither this nor what follows was sent")
     return BadLineError(error.str())

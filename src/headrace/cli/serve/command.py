@@ -3,12 +3,10 @@
 Exactly one line goes to stdout, when clients may connect; everything else is a log on stderr.
 """
 
-import sys
-
 from headrace.broker.listeners import client_listener
-from headrace.cli.exit_codes import EXIT_FAILED, EXIT_USAGE
+from headrace.cli.endings import CommandError, tell_error
 from headrace.cli.serve.options import ServeOptions, check_exposure, data_directory, load_settings
-from headrace.errors import ConfigError, HeadraceError
+from headrace.errors import HeadraceError
 
 
 def run(options: ServeOptions) -> int:
@@ -21,13 +19,8 @@ def run(options: ServeOptions) -> int:
         from headrace.cli.serve.lifecycle import serve
 
         return serve(options, settings, data_dir)
-    except ConfigError as error:
-        print(f"headrace: {error}", file=sys.stderr)
-        return EXIT_USAGE
     except HeadraceError as error:
-        print(f"headrace: {error}", file=sys.stderr)
-        return EXIT_FAILED
+        return tell_error(error)
     except OSError as error:
         reason = f"{error.filename or 'the data directory'}: {error.strerror or error}"
-        print(f"headrace: cannot use {reason}; choose another --data-dir", file=sys.stderr)
-        return EXIT_FAILED
+        return tell_error(CommandError(f"cannot use {reason}; choose another --data-dir"))

@@ -16,10 +16,10 @@ import uvloop
 
 from headrace.broker.http import Check, HttpServer, WriteProbe
 from headrace.broker.listeners import client_listener
-from headrace.broker.logs import set_up_logging
+from headrace.broker.logging_setup import set_up_logging
 from headrace.broker.loop_lag import LoopLag
 from headrace.broker.server import Server
-from headrace.cli.exit_codes import EXIT_FAILED
+from headrace.cli.endings import EXIT_FAILED
 from headrace.cli.serve.options import ServeOptions
 from headrace.errors import ConfigError
 from headrace.log.files import raise_open_files_limit

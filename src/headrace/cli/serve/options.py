@@ -11,7 +11,7 @@ from pathlib import Path
 from typing import TYPE_CHECKING, NoReturn
 
 from headrace.broker.listeners import Listener, client_listener
-from headrace.cli.exit_codes import EXIT_USAGE
+from headrace.cli.endings import EXIT_USAGE
 from headrace.errors import ConfigError
 
 if TYPE_CHECKING:

@@ -10,11 +10,10 @@ from typing import TYPE_CHECKING, Annotated, Any
 
 import typer
 
+from headrace.cli.assignments import parse_pairs
 from headrace.cli.connection import Connection, connects
-from headrace.cli.pipeline.options import check_text
-from headrace.cli.terminal import CommandError, Json, UsageError, print_heading, print_table, tell
-from headrace.errors import HeadraceError
-from headrace.pipelines.errors import PipelineDefinitionError
+from headrace.cli.endings import CommandError, UsageError, tell
+from headrace.cli.terminal import Json, print_heading, print_table
 
 if TYPE_CHECKING:
     from pyspark.sql import SparkSession
@@ -81,26 +80,25 @@ def sql(
     text = _read_query(query, file)
     if is_json and is_csv:
         raise UsageError("--json or --csv, not both")
-    schemas = dict(_pair(each, "--schema", "TOPIC=DDL") for each in schema or ())
-    settings = dict(_pair(each, "--conf", "NAME=VALUE") for each in conf or ())
+    schemas = parse_pairs("--schema", schema or (), "TOPIC=DDL", may_be_empty=False)
+    settings = parse_pairs("--conf", conf or (), may_be_empty=False)
     if limit is None and not (is_json or is_csv):
         limit = PRETTY_LIMIT
-    with _one_sentence():
-        from headrace.pipelines.sql_query.query import TopicQuery
-        from headrace.pipelines.topic_positions import TopicPositions
+    from headrace.pipelines.sql_query.query import TopicQuery
+    from headrace.pipelines.topic_positions import TopicPositions
 
-        bus = connection.bus()
-        if _TABLES.search(text) and not _FILES.search(text):
-            TopicPositions(bus, connection.timeout_s).topics()
-        # Inside the session too: Spark's exceptions cannot be read once it is closed.
-        with _session(settings) as spark, _one_sentence():
-            topics = TopicQuery(spark, bus, format=format, schemas=schemas)
-            # One row more than wanted tells whether there are more.
-            answer = topics.answer(text, limit=limit + 1 if limit else None)
-            if explain:
-                _print_reads(answer.reads, is_json=is_json)
-            else:
-                _print_answer(answer, limit or None, is_json=is_json, is_csv=is_csv)
+    bus = connection.bus_for_java()
+    if _TABLES.search(text) and not _FILES.search(text):
+        TopicPositions(bus, connection.timeout_s).topics()
+    # Inside the session too: Spark's exceptions cannot be read once it is closed.
+    with _spark_errors(), _session(settings) as spark, _spark_errors():
+        topics = TopicQuery(spark, bus, format=format, schemas=schemas)
+        # One row more than wanted tells whether there are more.
+        answer = topics.answer(text, limit=limit + 1 if limit else None)
+        if explain:
+            _print_reads(answer.reads, is_json=is_json)
+        else:
+            _print_answer(answer, limit or None, is_json=is_json, is_csv=is_csv)
 
 
 def _print_answer(answer: "Answer", limit: int | None, *, is_json: bool, is_csv: bool) -> None:
@@ -164,24 +162,18 @@ def _session(settings: dict[str, str]) -> "Iterator[SparkSession]":
 
 
 @contextmanager
-def _one_sentence() -> Iterator[None]:
-    """What is wrong with the query is wrong usage; the rest is failure."""
+def _spark_errors() -> Iterator[None]:
+    """What Spark raises ends the command in a sentence."""
     try:
         yield
-    except CommandError:
-        raise
-    except PipelineDefinitionError as error:
-        raise UsageError(str(error)) from error
-    except HeadraceError as error:
-        raise CommandError(str(error)) from error
     except Exception as error:
+        if not type(error).__module__.startswith(("pyspark.", "py4j.")):
+            raise
         raise CommandError(_spark_sentence(error)) from error
 
 
 def _spark_sentence(error: Exception) -> str:
     """A row that broke the query, such as a division by zero; or that Spark itself failed."""
-    if not type(error).__module__.startswith(("pyspark.", "py4j.")):
-        raise error
     from pyspark.errors import PySparkException
 
     from headrace.pipelines.spark.faults import sentence_of
@@ -208,11 +200,3 @@ def _read_query(query: str | None, file: Path | None) -> str:
     if not text:
         raise UsageError("the query is empty")
     return text
-
-
-def _pair(text: str, option: str, form: str) -> tuple[str, str]:
-    name, separator, value = text.partition("=")
-    if not separator or not name or not value:
-        raise UsageError(f"{option} {text}: write {form}")
-    check_text(option, name.strip(), value)
-    return name.strip(), value.strip()

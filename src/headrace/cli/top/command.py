@@ -9,10 +9,11 @@ from typing import Annotated
 import typer
 
 from headrace.cli.connection import Connection, connects
+from headrace.cli.endings import CommandError, sentence_of
 from headrace.cli.interruption import Interruption
-from headrace.cli.terminal import CommandError, Json, is_plain, print_json
-from headrace.cli.top.rates import Look
-from headrace.cli.top.snapshot import take_look
+from headrace.cli.terminal import Json, is_plain, print_json
+from headrace.cli.top.rates import ClusterSnapshot
+from headrace.cli.top.snapshot import take_snapshot
 from headrace.cli.top.view import Frame, as_json, print_frame, renderable
 from headrace.client.admin import Admin
 from headrace.client.errors import BusError
@@ -52,29 +53,29 @@ def _frames(
     connection: Connection, admin: Admin, interval_s: float, interruption: Interruption
 ) -> Iterator[Frame]:
     """A frame an interval, until a signal comes; the first after one interval."""
-    before = _look(connection, admin)
+    before = _snapshot(admin)
     next_at = time.monotonic()
     while True:
         next_at = max(next_at + interval_s, time.monotonic())
         if not interruption.sleep_until(next_at):
             return
-        after = _look(connection, admin)
+        after = _snapshot(admin)
         if interruption:
             return
         now = datetime.now(UTC)
         if isinstance(after, str):
             yield Frame(now, connection.bootstrap, trouble=after)
-        elif isinstance(before, Look):
+        elif isinstance(before, ClusterSnapshot):
             yield Frame(now, connection.bootstrap, before, after)
         before = after
 
 
-def _look(connection: Connection, admin: Admin) -> Look | str:
-    """One look, or the sentence that says why there is none."""
+def _snapshot(admin: Admin) -> ClusterSnapshot | str:
+    """A snapshot, or the sentence that says why there is none."""
     try:
-        return take_look(admin)
+        return take_snapshot(admin)
     except BusError as error:
-        return connection.sentence(error)
+        return sentence_of(error)
 
 
 @contextmanager

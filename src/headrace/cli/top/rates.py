@@ -1,6 +1,6 @@
-"""Rates from two looks at a cluster: messages into topics, messages groups have passed.
+"""Rates from two snapshots of a cluster: messages into topics, messages groups have passed.
 
-Only what both looks saw is compared: a topic, partition or group that came or went between them
+Only what both have is compared: a topic, partition or group that came or went between them
 has no rate yet, and an offset that went back (a reset, a topic made anew) counts as no messages.
 """
 
@@ -11,7 +11,7 @@ from typing import NamedTuple
 Partition = tuple[str, int]  # topic and partition
 
 
-class GroupLook(NamedTuple):
+class GroupSnapshot(NamedTuple):
     """One group at one moment."""
 
     state: str
@@ -19,13 +19,13 @@ class GroupLook(NamedTuple):
     committed: dict[Partition, int]
 
 
-class Look(NamedTuple):
+class ClusterSnapshot(NamedTuple):
     """The cluster at one moment; `at_s` is on a clock that never goes back."""
 
     at_s: float
     ends: dict[Partition, int]
     sizes_bytes: dict[Partition, int]  # empty where the broker cannot be asked
-    groups: dict[str, GroupLook]
+    groups: dict[str, GroupSnapshot]
 
 
 class TopicRate(NamedTuple):
@@ -48,7 +48,7 @@ class GroupRate(NamedTuple):
     lag: int | None
 
 
-def topic_rates(before: Look, after: Look) -> list[TopicRate]:
+def topic_rates(before: ClusterSnapshot, after: ClusterSnapshot) -> list[TopicRate]:
     """Every topic there is now, the busiest first."""
     seconds = after.at_s - before.at_s
     numbers = defaultdict[str, list[Partition]](list)
@@ -67,7 +67,7 @@ def topic_rates(before: Look, after: Look) -> list[TopicRate]:
     return sorted(rates, key=lambda each: (-(each.messages_per_s or 0), each.topic))
 
 
-def group_rates(before: Look, after: Look) -> list[GroupRate]:
+def group_rates(before: ClusterSnapshot, after: ClusterSnapshot) -> list[GroupRate]:
     """Every group there is now, the furthest behind first."""
     seconds = after.at_s - before.at_s
     rates = list[GroupRate]()

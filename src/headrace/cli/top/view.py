@@ -4,9 +4,8 @@ from collections.abc import Iterator
 from datetime import datetime
 from typing import TYPE_CHECKING, NamedTuple
 
-from headrace.cli.terminal import NONE, print_table
-from headrace.cli.top.rates import GroupRate, Look, TopicRate, group_rates, topic_rates
-from headrace.cli.topics.description import human_bytes
+from headrace.cli.terminal import NONE, human_bytes, print_table
+from headrace.cli.top.rates import ClusterSnapshot, GroupRate, TopicRate, group_rates, topic_rates
 
 if TYPE_CHECKING:
     from rich.console import Group
@@ -21,8 +20,8 @@ class Frame(NamedTuple):
 
     time: datetime
     bootstrap: str
-    before: Look | None = None
-    after: Look | None = None
+    before: ClusterSnapshot | None = None
+    after: ClusterSnapshot | None = None
     trouble: str | None = None
 
     @property

@@ -7,27 +7,26 @@ import typer
 
 from headrace.cli.assignments import parse_assignments
 from headrace.cli.completion import topic_names
-from headrace.cli.connection import Connection, connects, tell_each
-from headrace.cli.exit_codes import EXIT_FAILED
+from headrace.cli.connection import Connection, connects
+from headrace.cli.endings import EXIT_FAILED, UsageError, tell, tell_each
 from headrace.cli.terminal import (
     NONE,
     Json,
-    UsageError,
     Yes,
     confirm,
     help_style,
+    human_bytes,
     print_facts,
     print_heading,
     print_json,
     print_table,
-    tell,
 )
 from headrace.cli.topics.description import (
     TopicFacts,
-    human_bytes,
-    look_at_topics,
+    describe_topics,
 )
-from headrace.client.admin import BROKERS_DEFAULT, Config
+from headrace.client.admin import BROKERS_DEFAULT
+from headrace.client.descriptions import Config
 
 app = typer.Typer(
     help="Create, list, describe, alter and delete topics.",
@@ -102,7 +101,7 @@ def list_(
     Messages are counted as the distance between the first and the last offset: compaction and
     the markers of transactions make it an estimate.
     """
-    topics = look_at_topics(connection.admin(), has_internal=internal)
+    topics = describe_topics(connection.admin(), has_internal=internal)
     if is_json:
         for topic in topics:
             print_json(_listed(topic))
@@ -128,7 +127,7 @@ def list_(
 def describe(names: Names, is_json: Json = False, *, connection: Connection) -> None:
     """Show topics: leader, replicas and offsets of each partition, and the configs set on them."""
     admin = connection.admin()
-    topics = {topic.name: topic for topic in look_at_topics(admin, names=names, has_internal=True)}
+    topics = {topic.name: topic for topic in describe_topics(admin, names=names, has_internal=True)}
     for number, (name, topic) in enumerate(topics.items()):
         configs = [config for config in admin.configs("topic", name) if config.is_set_on("topic")]
         if is_json:
@@ -191,7 +190,7 @@ def delete(
         else:
             print(f"deleted topic {name}")
 
-    tell_each(connection, admin.delete_topics(names), tell_deleted)
+    tell_each(admin.delete_topics(names), tell_deleted)
 
 
 def _listed(topic: TopicFacts) -> dict[str, object]:

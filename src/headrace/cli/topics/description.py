@@ -45,7 +45,7 @@ class TopicFacts(NamedTuple):
         return sum(sizes) if len(sizes) == len(self.partitions) else None
 
 
-def look_at_topics(
+def describe_topics(
     admin: Admin,
     *,
     names: Sequence[str] | None = None,
@@ -60,39 +60,29 @@ def look_at_topics(
         if name in metadata.topics and (has_internal or name not in INTERNAL_TOPICS)
     ]
     led = [
-        (topic.topic, partition.id)
+        (topic.name, partition.number)
         for topic in found
         for partition in topic.partitions.values()
-        if partition.leader >= 0
+        if partition.leader is not None
     ]
     oldest = admin.oldest_offsets(led, is_partial=True)
     end = admin.end_offsets(led, is_partial=True)
     sizes = admin.log_sizes(metadata)
     return [
         TopicFacts(
-            topic.topic,
+            topic.name,
             [
                 PartitionFacts(
                     number,
-                    partition.leader if partition.leader >= 0 else None,
+                    partition.leader,
                     list(partition.replicas),
-                    list(partition.isrs),
-                    oldest.get((topic.topic, number)),
-                    end.get((topic.topic, number)),
-                    sizes.get((topic.topic, number)),
+                    list(partition.isr),
+                    oldest.get((topic.name, number)),
+                    end.get((topic.name, number)),
+                    sizes.get((topic.name, number)),
                 )
-                for number, partition in sorted(topic.partitions.items())
+                for number, partition in topic.partitions.items()
             ],
         )
         for topic in found
     ]
-
-
-def human_bytes(count: int) -> str:
-    """Bytes in the unit that leaves one to three digits: 980 B, 1.5 MiB."""
-    amount = float(count)
-    for unit in ("B", "KiB", "MiB", "GiB"):
-        if amount < 1024:
-            return f"{amount:.0f} {unit}" if unit == "B" else f"{amount:.1f} {unit}"
-        amount /= 1024
-    return f"{amount:.1f} TiB"

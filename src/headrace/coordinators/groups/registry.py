@@ -10,9 +10,8 @@ from collections.abc import Callable, Iterable, Mapping
 from typing import NamedTuple
 
 from headrace.coordinators.groups.classic.group import ClassicGroup
-from headrace.coordinators.groups.classic.limits import ClassicLimits
 from headrace.coordinators.groups.consumer.group import ConsumerGroup
-from headrace.coordinators.groups.consumer.limits import ConsumerLimits
+from headrace.coordinators.groups.limits import ClassicLimits, ConsumerLimits
 from headrace.coordinators.groups.messages import TopicsView
 from headrace.coordinators.groups.offsets import CommittedOffsets
 from headrace.coordinators.groups.records import (

@@ -22,6 +22,13 @@ FAR_BEYOND = 2.0
 # core, and an election takes a few times as long, not ten times. Then something did not recover.
 BEYOND_EXCUSE = 10.0
 _WORTH_TELLING_S = 0.1
+# A stalled broker keeps its connections and answers nothing; a client notices by its socket
+# time-out alone (60 s by default). It has let go when the others elect a leader, and turns to
+# that: waits ended 1.3 and 1.8 s after the election, with the session's whole time 2.5 and 3.3 s
+# (two runs each, on a busy machine).
+_SOCKET_SHARE_OF_SESSION = 2 / 3
+_MIN_SOCKET_TIMEOUT_S = 2.0  # a busy machine is not a stalled one
+_MAX_RECONNECT_BACKOFF_MS = 1000  # 10 s by default, which would be longer than an election
 
 SESSION = "broker.session.timeout.ms"
 QUORUM_FETCH = "controller.quorum.fetch.timeout.ms"
@@ -50,6 +57,15 @@ class Timeouts(NamedTuple):
         A vote's time-out is drawn between once and twice its setting.
         """
         return self.quorum_fetch_s + 2 * self.quorum_election_s + self.quorum_backoff_s
+
+    def client_config(self) -> dict[str, object]:
+        """What librdkafka's clients need to notice in time that others lead."""
+        share_s = self.session_s * _SOCKET_SHARE_OF_SESSION
+        return {
+            "client.id": "headrace-drill",
+            "socket.timeout.ms": round(max(_MIN_SOCKET_TIMEOUT_S, share_s) * 1000),
+            "reconnect.backoff.max.ms": _MAX_RECONNECT_BACKOFF_MS,
+        }
 
 
 def read_timeouts(configs: Mapping[str, str | None]) -> Timeouts:

@@ -2,14 +2,14 @@
 
 from collections.abc import Callable
 
+from headrace.client.bus import Bus
 from headrace.kafka.drill.acks import AckSeries
-from headrace.kafka.drill.clients import consumer_config, publisher_config
 from headrace.kafka.drill.election import Timeouts
 from headrace.kafka.drill.ledger import Account
 from headrace.kafka.drill.message import make_streams
 from headrace.kafka.drill.plan import Plan
-from headrace.kafka.drill.publisher import Publisher
-from headrace.kafka.drill.readers import LiveConsumers
+from headrace.kafka.drill.publisher import Publisher, publisher_config
+from headrace.kafka.drill.readers import LiveConsumers, consumer_config
 from headrace.kafka.drill.timeline import Kind, Timeline
 
 
@@ -18,7 +18,7 @@ class Load:
 
     def __init__(
         self,
-        bootstrap: str,
+        bus: Bus,
         topic: str,
         group: str,
         plan: Plan,
@@ -31,7 +31,8 @@ class Load:
         self._timeline = timeline
         self.publishers = [
             Publisher(
-                publisher_config(bootstrap, timeouts),
+                bus,
+                publisher_config(timeouts),
                 topic,
                 [each for each in self.accounts if each.stream.publisher == number],
                 rate=plan.rate / plan.publishers,
@@ -42,7 +43,7 @@ class Load:
             for number in range(plan.publishers)
         ]
         self.consumers = LiveConsumers(
-            consumer_config(bootstrap, timeouts, group), topic, self.streams, plan.consumers
+            bus, consumer_config(timeouts, group), topic, self.streams, plan.consumers
         )
 
     @property

@@ -184,20 +184,3 @@ def _ask(address: Address) -> ClusterMetadata | None:
             return cluster_metadata(connection)
     except BusError:
         return None
-
-
-def what_is_missing(brokers: Mapping[int, Address]) -> str:
-    """Why the cluster is not whole; empty when every broker says that all ISRs are full."""
-    for node, address in brokers.items():
-        found = _ask(address)
-        if found is None:
-            return f"node {node} does not answer"
-        if absent := brokers.keys() - found.brokers.keys():
-            return f"node {min(absent)} is not registered"
-        for each in found.partitions:
-            if each.leader is None:
-                return f"{each.topic}-{each.partition} has no leader"
-            if each.is_under_replicated:
-                gone = min({*each.replicas} - {*each.isr})
-                return f"node {gone} is not in the ISR of {each.topic}-{each.partition}"
-    return ""

@@ -9,29 +9,28 @@ import datetime
 import uuid
 from collections.abc import Callable, Iterator
 
-from headrace.errors import EngineError
+from headrace.client.cluster_questions import what_is_missing
+from headrace.client.errors import BusError
 from headrace.file_lock import FileLock, LockedError
 from headrace.kafka.cluster import Cluster
+from headrace.kafka.cluster_names import option_for
 from headrace.kafka.drill import acks
-from headrace.kafka.drill.clients import consumer_config, publisher_config
 from headrace.kafka.drill.election import Timeouts, read_timeouts, wait_limit
 from headrace.kafka.drill.ledger import EMPTY, Reading, balance, compare
 from headrace.kafka.drill.load import Load
 from headrace.kafka.drill.machine import CpuWatch, read_cpu
-from headrace.kafka.drill.observer import Observer, what_is_missing
+from headrace.kafka.drill.observer import Observer
 from headrace.kafka.drill.plan import REPLICATION_FACTOR, TITLES, Plan, Scenario
 from headrace.kafka.drill.readers import end_offsets, read_whole
 from headrace.kafka.drill.report import ClusterFacts, DrillReport, ScenarioReport
 from headrace.kafka.drill.scenarios import SCENARIOS, Bulk
-from headrace.kafka.drill.stage import Stage, Status, broker_addresses, restore
+from headrace.kafka.drill.stage import Stage, Status, admin_of, restore
 from headrace.kafka.drill.timeline import Event, Kind, Timeline
-from headrace.kafka.drill.topics import broker_configs, create_topic, remove
 from headrace.kafka.drill.verdict import judge
 from headrace.kafka.errors import DrillError
 from headrace.kafka.layout import BROKER
 from headrace.kafka.node import RUNNING
 from headrace.kafka.node_process import LOCK_TIMEOUT_S
-from headrace.kafka.places import option_for
 
 _LOCK_FILE = ".drill.lock"
 _GIVE_UP_S = 5.0  # for what is on its way when a drill is broken off
@@ -55,7 +54,7 @@ def run_drill(
     """
     check_cluster(cluster)
     with cluster.in_use(), _only_one(cluster):
-        timeouts = read_timeouts(broker_configs(cluster.bootstrap, cluster.brokers[0].id))
+        timeouts = _timeouts_of(cluster)
         drill = _Drill(cluster, plan, timeouts, on_event, on_status, is_interrupted)
         return drill.run(on_scenario)
 
@@ -75,11 +74,20 @@ def check_cluster(cluster: Cluster) -> None:
                 f"node {node.id} of cluster {cluster.name} is {state}; "
                 f"headrace kafka {fix}{_option(cluster)}"
             )
-    if missing := what_is_missing(broker_addresses(cluster)):
+    if missing := what_is_missing(cluster.broker_addresses, is_whole=True):
         raise DrillError(
             f"cluster {cluster.name} is not whole: {missing}; wait, or see what is wrong with "
             f"headrace kafka status{_option(cluster)}"
         )
+
+
+def _timeouts_of(cluster: Cluster) -> Timeouts:
+    node = cluster.brokers[0].id
+    try:
+        configs = admin_of(cluster).configs("broker", str(node))
+    except BusError as error:
+        raise DrillError(f"node {node} does not tell its settings: {error}") from error
+    return read_timeouts({each.name: each.value for each in configs})
 
 
 def _option(cluster: Cluster) -> str:
@@ -113,21 +121,18 @@ class _Drill:
         self._started_at = datetime.datetime.now(datetime.UTC)
         self._topic = self._group = f"headrace-drill-{uuid.uuid4().hex[:8]}"
         self._timeline = Timeline(on_event)
-        self._observer = Observer(broker_addresses(cluster), self._timeline)
+        self._observer = Observer(cluster.broker_addresses, self._timeline)
         self._cpu = CpuWatch(
             lambda: read_cpu(node.pid for node in cluster.nodes), self._timeline.now_s
         )
         self._bulks = list[Bulk]()
         self._observer.topics[self._topic] = "partition"
-        self._load = Load(
-            cluster.bootstrap, self._topic, self._group, plan, timeouts, self._timeline
-        )
+        self._load = Load(cluster.bus, self._topic, self._group, plan, timeouts, self._timeline)
         self._stage = Stage(
             cluster,
             plan,
             timeouts,
             topic=self._topic,
-            publisher_config=publisher_config(cluster.bootstrap, timeouts),
             timeline=self._timeline,
             observer=self._observer,
             load=self._load,
@@ -139,7 +144,7 @@ class _Drill:
         stage = self._stage
         try:
             stage.title = "preparation"
-            create_topic(self._cluster.bootstrap, self._topic, self._plan.partitions)
+            stage.create_topic(self._topic)
             self._observer.start()
             self._cpu.start()
             stage.await_whole()
@@ -223,16 +228,15 @@ class _Drill:
     def _report(self, scenarios: tuple[ScenarioReport, ...]) -> DrillReport:
         stage, load = self._stage, self._load
         stage.title, stage.phase = "balance", "consumers read to the end"
-        config = consumer_config(self._cluster.bootstrap, self._timeouts, f"{self._group}-final")
-        ends = end_offsets(config, self._topic, self._plan.partitions)
+        ends = end_offsets(self._cluster.bus, self._topic, self._plan.partitions)
         load.consumers.drain(ends, _SILENCE_S, stage.tick)
         load.consumers.stop(_SILENCE_S)
         drill = Bulk(self._topic, load.streams, load.accounts)
-        reading = self._read(config, drill)
+        reading = self._read(drill)
         live = compare(load.consumers.reading, reading, read_again=load.consumers.read_again)
         found = EMPTY.plus(balance(load.accounts, reading))
         for bulk in self._bulks:
-            found = found.plus(balance(bulk.accounts, self._read(config, bulk)))
+            found = found.plus(balance(bulk.accounts, self._read(bulk)))
         cluster = self._cluster
         return DrillReport(
             cluster=ClusterFacts(
@@ -254,13 +258,14 @@ class _Drill:
             checks=judge(found, live, scenarios, load.fatal_errors),
         )
 
-    def _read(self, config: dict[str, object], bulk: Bulk) -> Reading:
+    def _read(self, bulk: Bulk) -> Reading:
         self._stage.phase = f"reading {bulk.topic}"
         return read_whole(
-            config,
+            self._cluster.bus,
+            self._timeouts,
             bulk.topic,
             bulk.streams,
-            end_offsets(config, bulk.topic, self._plan.partitions),
+            end_offsets(self._cluster.bus, bulk.topic, self._plan.partitions),
             timeout_s=_SILENCE_S,
             on_progress=self._stage.tick,
         )
@@ -275,5 +280,8 @@ class _Drill:
             self._observer.stop()
             self._cpu.stop()
             if not self._plan.is_topic_kept and self._cluster.is_there:
-                with contextlib.suppress(EngineError):
-                    remove(self._cluster.bootstrap, self._observer.topics, self._group)
+                admin = admin_of(self._cluster)
+                with contextlib.suppress(BusError):
+                    admin.delete_topics(self._observer.topics)
+                    # A group without members goes by itself in a week; nobody needs to hear of it.
+                    admin.delete_groups([self._group])

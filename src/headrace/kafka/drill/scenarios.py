@@ -7,14 +7,13 @@ import time
 from collections.abc import Callable
 from typing import NamedTuple
 
-from headrace.kafka.drill.bulk import write_bulk
 from headrace.kafka.drill.ledger import Account
 from headrace.kafka.drill.message import Stream, make_streams
 from headrace.kafka.drill.plan import Scenario
+from headrace.kafka.drill.publisher import publisher_config, write_bulk
 from headrace.kafka.drill.report import Resync
 from headrace.kafka.drill.stage import Stage
 from headrace.kafka.drill.timeline import Kind
-from headrace.kafka.drill.topics import create_topic
 from headrace.kafka.layout import BROKER
 from headrace.kafka.node import Node
 
@@ -199,7 +198,7 @@ def _new_bulk(stage: Stage) -> Bulk:
     number = sum(topic.startswith(f"{stage.topic}-resync") for topic in stage.observer.topics)
     topic = f"{stage.topic}-resync-{number}"
     partitions = stage.plan.partitions
-    create_topic(stage.cluster.bootstrap, topic, partitions)
+    stage.create_topic(topic)
     stage.observer.topics[topic] = "resync partition"
     stage.wait_until(
         lambda: len(stage.observer.partitions(topic)) == partitions,
@@ -218,7 +217,8 @@ def _write(stage: Stage, bulk: Bulk) -> float:
     stage.timeline.add(Kind.NOTE, f"writing {plan.resync_messages:,} messages")
     started = time.monotonic()
     write_bulk(
-        stage.publisher_config,
+        stage.cluster.bus,
+        publisher_config(stage.timeouts),
         bulk.topic,
         bulk.accounts,
         messages=plan.resync_messages,

@@ -5,30 +5,31 @@ Every wait looks for Ctrl-C and says how things stand; none is without a limit.
 
 import threading
 import time
-from collections.abc import Callable
+from collections.abc import Callable, Iterable
 from typing import NamedTuple
 
-from headrace.client.addresses import Address
-from headrace.client.cluster_questions import reorder_replicas
+from headrace.client.admin import Admin
+from headrace.client.cluster_questions import Replica, reorder_replicas, what_is_missing
 from headrace.client.errors import BusError
+from headrace.client.librdkafka import Partition
 from headrace.client.wire import WireConnection
 from headrace.kafka.cluster import Cluster
-from headrace.kafka.drill import placement
 from headrace.kafka.drill.acks import longest_wait
-from headrace.kafka.drill.clients import Config
 from headrace.kafka.drill.election import Timeouts
 from headrace.kafka.drill.load import Load
 from headrace.kafka.drill.machine import CALM_WAIT_S
-from headrace.kafka.drill.observer import Observer, what_is_missing
-from headrace.kafka.drill.plan import Plan
+from headrace.kafka.drill.observer import Observer
+from headrace.kafka.drill.plan import MIN_INSYNC_REPLICAS, REPLICATION_FACTOR, Plan
 from headrace.kafka.drill.timeline import Kind, Timeline
 from headrace.kafka.errors import DrillError
-from headrace.kafka.layout import BROKER, HOST
+from headrace.kafka.layout import BROKER
 from headrace.kafka.node import RUNNING, Node
+from headrace.patience import Patience
 
 _TICK_S = 0.05
 _PLACED_TIMEOUT_S = 15.0
 _NODE_TIMEOUT_S = 120.0
+_ADMIN_TIMEOUT_S = 30.0
 _ASK_EVERY_S = 0.2
 _LOOK_EVERY_S = 0.5
 _CALM_TIMEOUT_S = 10.0
@@ -48,9 +49,25 @@ class Status(NamedTuple):
     total: int = 0
 
 
-def broker_addresses(cluster: Cluster) -> dict[int, Address]:
-    """Where each broker is."""
-    return {node.id: (HOST, node.port) for node in cluster.brokers if node.port is not None}
+def admin_of(cluster: Cluster) -> Admin:
+    """For topics, groups and settings."""
+    return Admin(cluster.bus, timeout_s=_ADMIN_TIMEOUT_S, config={"client.id": "headrace-drill"})
+
+
+def spread(
+    partitions: Iterable[Replica], *, avoid: int | None = None
+) -> dict[Partition, tuple[int, ...]]:
+    """Give every replica its share of leaders; `avoid` leads only what nobody else can.
+
+    The order of a partition's replicas is changed, which moves no data.
+    """
+    orders = dict[Partition, tuple[int, ...]]()
+    for each in partitions:
+        able = sorted({*each.replicas} - {avoid}) or sorted(each.replicas)
+        leader = able[each.partition % len(able)]
+        others = [node for node in each.replicas if node != leader]
+        orders[each.topic, each.partition] = (leader, *others)
+    return orders
 
 
 class Stage:
@@ -63,7 +80,6 @@ class Stage:
         timeouts: Timeouts,
         *,
         topic: str,
-        publisher_config: Config,
         timeline: Timeline,
         observer: Observer,
         load: Load,
@@ -71,7 +87,7 @@ class Stage:
         on_status: Callable[[Status], None],
     ) -> None:
         self.cluster, self.plan, self.timeouts = cluster, plan, timeouts
-        self.topic, self.publisher_config = topic, publisher_config
+        self.topic = topic
         self.timeline, self.observer, self.load = timeline, observer, load
         self.title = self.phase = ""
         self.undisturbed_s = 0.0  # the longest wait before the fault
@@ -100,21 +116,26 @@ class Stage:
 
     def sleep(self, seconds: float) -> None:
         """Let the load run on."""
-        deadline = time.monotonic() + seconds
-        while time.monotonic() < deadline:
-            self.tick()
-            time.sleep(_TICK_S)
+        patience = self._patience(seconds, _TICK_S)
+        while patience.pause():
+            pass
 
     def wait_until(
-        self, condition: Callable[[], bool], timeout_s: float, what: Callable[[], str]
+        self,
+        condition: Callable[[], bool],
+        timeout_s: float,
+        what: Callable[[], str],
+        *,
+        every_s: float = _TICK_S,
     ) -> None:
         """Wait for a condition; DrillError saying `what` did not happen in time."""
-        deadline = time.monotonic() + timeout_s
-        while not condition():
-            if time.monotonic() >= deadline:
-                raise DrillError(f"{self.title}: {what()} within {timeout_s:.0f} s")
-            self.tick()
-            time.sleep(_TICK_S)
+        if not self._patience(timeout_s, every_s).until(condition):
+            raise DrillError(f"{self.title}: {what()} within {timeout_s:.0f} s")
+
+    def _patience(self, timeout_s: float, every_s: float) -> Patience:
+        return Patience(
+            timeout_s, meanwhile=self.tick, first_pause_s=every_s, longest_pause_s=every_s
+        )
 
     def run_aside(self, work: Callable[[], None]) -> None:
         """Do something that blocks, and go on looking for Ctrl-C meanwhile."""
@@ -137,21 +158,22 @@ class Stage:
     def await_whole(self) -> None:
         """Wait until all nodes run and every ISR is full, as every broker sees it."""
         self.phase = "until the cluster is whole"
-        addresses = broker_addresses(self.cluster)
         missing = "nothing was asked yet"
 
         def is_whole() -> bool:
             nonlocal missing
             absent = [node.id for node in self.cluster.nodes if node.state != RUNNING]
-            missing = f"node {absent[0]} does not run" if absent else what_is_missing(addresses)
-            if missing:
-                time.sleep(_ASK_EVERY_S)
+            if absent:
+                missing = f"node {absent[0]} does not run"
+            else:
+                missing = what_is_missing(self.cluster.broker_addresses, is_whole=True)
             return not missing
 
         self.wait_until(
             is_whole,
             self.plan.whole_timeout_s,
             lambda: f"the cluster was not whole again ({missing})",
+            every_s=_ASK_EVERY_S,
         )
         self.observer.take_all_back()
 
@@ -179,10 +201,20 @@ class Stage:
             lambda: "publishers got no acknowledgements",
         )
 
+    def create_topic(self, topic: str) -> None:
+        """Make a replicated topic. Only while the cluster is whole."""
+        configs = {"min.insync.replicas": str(MIN_INSYNC_REPLICAS)}
+        try:
+            admin_of(self.cluster).create_topic(
+                topic, self.plan.partitions, REPLICATION_FACTOR, configs
+            )
+        except BusError as error:
+            raise DrillError(f"cannot create topic {topic}: {error}") from error
+
     def place_leaders(self, *, avoid: int | None = None) -> bool:
         """Spread the leaders of the drill's topic; whether `avoid` leads none of it now."""
         self.phase = "placing leaders"
-        wanted = placement.spread(self.observer.partitions(self.topic), avoid=avoid)
+        wanted = spread(self.observer.partitions(self.topic), avoid=avoid)
 
         def is_placed() -> bool:
             view = self.observer.view

@@ -19,7 +19,7 @@ NAMES = (
 SUFFIX = ".dead-letters"
 
 
-class Source(NamedTuple):
+class LetterSource(NamedTuple):
     """What makes it the same letter, however often it was written.
 
     A topic that was deleted and made again has other records at the same offsets, so its id is
@@ -44,7 +44,7 @@ def position_group(pipeline: str) -> str:
     return f"{pipeline}{SUFFIX}"
 
 
-class Message(Protocol):
+class LetterMessage(Protocol):
     """What is used of a message as librdkafka has it."""
 
     def partition(self) -> int: ...
@@ -59,7 +59,7 @@ class Message(Protocol):
 class DeadLetter:
     """A record that could not be decoded; `headers` are its own, ours are the other fields."""
 
-    source: Source
+    source: LetterSource
     reason: str
     timestamp_ms: int
     key: bytes | None
@@ -75,14 +75,14 @@ class DeadLetter:
     value_size: int | None = None
 
 
-def read_letter(message: Message) -> DeadLetter | None:
+def read_letter(message: LetterMessage) -> DeadLetter | None:
     """The letter in a message; None: it is none of ours."""
     headers = message.headers() or []
     # The last of each name: a dead letter that was read by a pipeline and failed again has two.
     ours = {name: (value or b"").decode("utf-8", "replace") for name, value in headers}
     try:
         return DeadLetter(
-            source=Source(
+            source=LetterSource(
                 pipeline=ours[PIPELINE],
                 cluster_id=ours.get(CLUSTER_ID, ""),
                 topic_id=ours.get(TOPIC_ID, ""),

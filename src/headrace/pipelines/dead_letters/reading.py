@@ -4,7 +4,7 @@ from collections.abc import Iterable, Iterator, Mapping
 
 from headrace.client.bus import Bus
 from headrace.client.ranges import read_ranges
-from headrace.pipelines.dead_letters.letter import DeadLetter, Source, read_letter
+from headrace.pipelines.dead_letters.letter import DeadLetter, LetterSource, read_letter
 
 
 def read_letters(
@@ -20,7 +20,7 @@ def read_letters(
 
 def each_once(letters: Iterable[DeadLetter]) -> Iterator[DeadLetter]:
     """The first letter of each source; a batch that was tried again has written others."""
-    seen = set[Source]()
+    seen = set[LetterSource]()
     for letter in letters:
         if letter.source not in seen:
             seen.add(letter.source)

@@ -11,7 +11,7 @@ from headrace.client.bus import Bus
 from headrace.client.errors import BusError
 from headrace.client.message import Delivery
 from headrace.client.producer import Producer
-from headrace.pipelines.dead_letters.letter import DeadLetter, Source
+from headrace.pipelines.dead_letters.letter import DeadLetter, LetterSource
 from headrace.pipelines.dead_letters.sent import Sent
 
 Place = tuple[int, int]  # partition and offset in the dead-letter topic
@@ -19,7 +19,7 @@ Place = tuple[int, int]  # partition and offset in the dead-letter topic
 _MAX_MESSAGE_BYTES = 16 * 1024 * 1024
 
 
-class Plan:
+class ResubmissionPlan:
     """What one reading of the topic says is to be sent; holds places, not values."""
 
     def __init__(
@@ -31,11 +31,11 @@ class Plan:
         is_again: bool = False,
         limit: int | None = None,
     ) -> None:
-        self.places = defaultdict[Source, list[Place]](list)
+        self.places = defaultdict[LetterSource, list[Place]](list)
         self.topics = Counter[str]()
-        self._chosen = dict[Source, int]()  # which of its letters
+        self._chosen = dict[LetterSource, int]()  # which of its letters
         self._sent = sent
-        cut = set[Source]()
+        cut = set[LetterSource]()
         for letter in letters:
             self.places[letter.source].append((letter.letter_partition, letter.letter_offset))
             if letter.source not in self._chosen and is_wanted(letter):
@@ -49,14 +49,14 @@ class Plan:
         self.chosen = {self.places[each][self._chosen[each]] for each in self.sources}
         self.topics.update(each.topic for each in self.sources)
 
-    def is_sent(self, source: Source) -> bool:
+    def is_sent(self, source: LetterSource) -> bool:
         """Whether one of its letters was sent before."""
         return any(
             offset in self._sent[number] for number, offset in self.places[source]
             if number in self._sent
         )  # fmt: skip
 
-    def remember(self, sources: Iterable[Source], ends: Mapping[int, int]) -> dict[int, Sent]:
+    def remember(self, sources: Iterable[LetterSource], ends: Mapping[int, int]) -> dict[int, Sent]:
         """What is to be committed for each partition now that these were sent too."""
         offsets, letters = defaultdict[int, set[int]](set), defaultdict[int, list[int]](list)
         for source in sources:
@@ -79,8 +79,8 @@ class Resubmission:
     def __init__(self, bus: Bus, to: str | None = None) -> None:
         self._producer = Producer(bus, config={"message.max.bytes": _MAX_MESSAGE_BYTES})
         self._to = to
-        self._under_way = list[tuple[Source, Delivery]]()
-        self.delivered = set[Source]()
+        self._under_way = list[tuple[LetterSource, Delivery]]()
+        self.delivered = set[LetterSource]()
         self.failures = Counter[str]()
 
     def send(self, letter: DeadLetter) -> None:

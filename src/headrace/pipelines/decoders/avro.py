@@ -17,7 +17,7 @@ from headrace.pipelines.decoders.avro_header import (
     schema_id_of,
 )
 from headrace.pipelines.decoders.avro_schema import fields_of, read_avro_schema, readable
-from headrace.pipelines.decoders.ddl import Field
+from headrace.pipelines.decoders.ddl import SchemaField
 from headrace.pipelines.decoders.record_decoder import (
     CARRIED_COLUMN,
     CARRIED_FIELDS,
@@ -43,7 +43,7 @@ class Avro(RecordDecoder):
     schema_id: int | None = None
     _parsed: Any = field(init=False, repr=False, compare=False)
     _header: bytes = field(init=False, repr=False, compare=False)
-    _fields: tuple[Field, ...] = field(init=False, repr=False, compare=False)
+    _fields: tuple[SchemaField, ...] = field(init=False, repr=False, compare=False)
 
     def __post_init__(self) -> None:
         """Read the schema, which raises PipelineDefinitionError."""
@@ -70,7 +70,7 @@ class Avro(RecordDecoder):
             raise PipelineDefinitionError(f"Avro schema: {error}") from error
 
     @property
-    def fields(self) -> tuple[Field, ...]:
+    def fields(self) -> tuple[SchemaField, ...]:
         """What a value has in it."""
         return self._fields
 

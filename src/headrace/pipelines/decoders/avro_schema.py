@@ -9,7 +9,7 @@ from collections.abc import Sequence
 from pathlib import Path
 from typing import Any
 
-from headrace.pipelines.decoders.ddl import Array, Atom, Decimal, Field, Map, Struct, Type
+from headrace.pipelines.decoders.ddl import Array, Atom, Decimal, Map, SchemaField, Struct, Type
 from headrace.pipelines.errors import PipelineDefinitionError
 
 _PRIMITIVES = {
@@ -66,7 +66,7 @@ def read_avro_schema(text_or_file: str) -> Any:
     return schema
 
 
-def fields_of(schema: Any) -> tuple[Field, ...]:
+def fields_of(schema: Any) -> tuple[SchemaField, ...]:
     """The fields of a record as columns."""
     return _Reader().record(schema, "").fields
 
@@ -88,7 +88,7 @@ def readable(schema: Any) -> Any:
     }
 
 
-def avro_of(fields: Sequence[Field], name: str = "row") -> dict[str, Any]:
+def avro_of(fields: Sequence[SchemaField], name: str = "row") -> dict[str, Any]:
     """The schema that rows are written with: every field may be null."""
     entries = []
     for each in fields:
@@ -124,7 +124,7 @@ class _Reader:
         name, namespace = _full_name(schema, namespace)
         self._open.add(name)
         fields = tuple(
-            Field(each["name"], self._type(each["type"], namespace, each["name"]))
+            SchemaField(each["name"], self._type(each["type"], namespace, each["name"]))
             for each in schema.get("fields", ())
         )
         if not fields:

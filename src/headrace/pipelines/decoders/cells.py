@@ -7,7 +7,7 @@ import re
 from decimal import Decimal as Number
 
 from headrace.pipelines.decoders.conversions import MAX_TIMESTAMP_MS, MIN_TIMESTAMP_MS
-from headrace.pipelines.decoders.ddl import Decimal, Field
+from headrace.pipelines.decoders.ddl import Decimal, SchemaField
 from headrace.pipelines.decoders.json_values import MAX_FLOAT, fits_text, is_base64, shown
 
 _BITS = {"tinyint": 8, "smallint": 16, "int": 32, "bigint": 64}
@@ -23,7 +23,7 @@ def unescape_cell(cell: str) -> str | None:
     return _ESCAPE.sub(lambda match: _ESCAPED[match[1]], cell)
 
 
-def find_cell_mismatch(cell: str | None, field: Field) -> str | None:
+def find_cell_mismatch(cell: str | None, field: SchemaField) -> str | None:
     """What is wrong with the cell of a field; None: nothing."""
     name = field.type.ddl
     if cell is None or (cell == "" and name != "string"):
@@ -33,7 +33,7 @@ def find_cell_mismatch(cell: str | None, field: Field) -> str | None:
     return f"field {field.name}: wanted {name}, got {shown(cell)}"
 
 
-def _fits(cell: str, field: Field) -> bool:
+def _fits(cell: str, field: SchemaField) -> bool:
     name = field.type.ddl
     text = cell.strip()
     if name == "string":

@@ -7,7 +7,7 @@ seconds or for a year.
 
 from collections.abc import Mapping
 
-from headrace.pipelines.decoders.ddl import Array, Atom, Field, Map, Struct, Type
+from headrace.pipelines.decoders.ddl import Array, Atom, Map, SchemaField, Struct, Type
 
 # The years 0001 to 9999: what Python and every table can hold too.
 MIN_TIMESTAMP_MS = -62_135_596_800_000
@@ -38,7 +38,7 @@ def from_text(text: str, kind: Type) -> str:
     return f"try_cast({text} as {name})"
 
 
-def no_numbers(texts: Mapping[str, Field], line: str) -> list[str]:
+def no_numbers(texts: Mapping[str, SchemaField], line: str) -> list[str]:
     """SQL conditions: one of these texts was cast to a number that it is not.
 
     `texts` is SQL for what each field was read from, the field as a column is what came of it, and
@@ -92,7 +92,7 @@ def as_read(kind: Type) -> Type:
         case Map(key, value):
             return Map(key, as_read(value))
         case Struct(fields):
-            return Struct(tuple(Field(each.name, as_read(each.type)) for each in fields))
+            return Struct(tuple(SchemaField(each.name, as_read(each.type)) for each in fields))
     return kind
 
 

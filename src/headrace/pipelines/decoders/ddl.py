@@ -92,7 +92,7 @@ class Map:
 class Struct:
     """Named fields."""
 
-    fields: tuple["Field", ...]
+    fields: tuple["SchemaField", ...]
 
     @property
     def ddl(self) -> str:
@@ -104,7 +104,7 @@ Type = Atom | Decimal | Array | Map | Struct
 
 
 @dataclass(frozen=True, slots=True)
-class Field:
+class SchemaField:
     """A name and what is under it; a required one is `not null`."""
 
     name: str
@@ -123,7 +123,7 @@ class Field:
         return f"{name}:{self.type.ddl}" + (" not null" if self.is_required else "")
 
 
-def parse_ddl(text: str) -> tuple[Field, ...]:
+def parse_ddl(text: str) -> tuple[SchemaField, ...]:
     """Read fields; PipelineDefinitionError says where it goes wrong."""
     return _Parser(text).fields()
 
@@ -138,7 +138,7 @@ class _Parser:
         for match in _TOKEN.finditer(self._text):
             yield match[match.lastindex or 0], match.start(match.lastindex or 0)
 
-    def fields(self) -> tuple[Field, ...]:
+    def fields(self) -> tuple[SchemaField, ...]:
         if not self._tokens:
             self._fail("a field, such as sensor string")
         fields = self._list_of_fields(is_nested=False)
@@ -146,7 +146,7 @@ class _Parser:
             self._fail("a comma or the end")
         return fields
 
-    def _list_of_fields(self, *, is_nested: bool) -> tuple[Field, ...]:
+    def _list_of_fields(self, *, is_nested: bool) -> tuple[SchemaField, ...]:
         fields = [self._field(is_nested=is_nested)]
         while self._take(","):
             fields.append(self._field(is_nested=is_nested))
@@ -158,7 +158,7 @@ class _Parser:
                 )
         return tuple(fields)
 
-    def _field(self, *, is_nested: bool) -> Field:
+    def _field(self, *, is_nested: bool) -> SchemaField:
         token = self._peek()
         if not (token[:1] == "`" or re.fullmatch(r"\w+", token)):
             self._fail("the name of a field")
@@ -175,7 +175,7 @@ class _Parser:
             if not self._peek().startswith("'"):
                 self._fail("the comment in single quotes")
             self._at += 1
-        return Field(name, kind, is_required)
+        return SchemaField(name, kind, is_required)
 
     def _type(self) -> Type:
         word = self._peek().lower()

@@ -9,7 +9,7 @@ from collections import Counter
 from collections.abc import Iterable
 from typing import TYPE_CHECKING
 
-from headrace.pipelines.decoders.ddl import Field
+from headrace.pipelines.decoders.ddl import SchemaField
 from headrace.pipelines.definition import Decoder
 
 if TYPE_CHECKING:
@@ -30,7 +30,7 @@ def report_drift(decoder: Decoder, records: "DataFrame") -> list[str]:
     return found
 
 
-def drift_of_objects(fields: Iterable[Field], sample: Iterable[bytes | None]) -> list[str]:
+def drift_of_objects(fields: Iterable[SchemaField], sample: Iterable[bytes | None]) -> list[str]:
     """What JSON objects say against the fields of a schema."""
     fields = tuple(fields)
     objects = list(_objects(sample))
@@ -51,7 +51,7 @@ def drift_of_objects(fields: Iterable[Field], sample: Iterable[bytes | None]) ->
     return sentences
 
 
-def _rare(field: Field, count: int, total: int) -> str | None:
+def _rare(field: SchemaField, count: int, total: int) -> str | None:
     if count == 0:
         return f"field {field.name} of the schema is in no value any more"
     if field.is_required and count * 2 < total:

@@ -11,7 +11,7 @@ from dataclasses import dataclass, field
 from typing import TYPE_CHECKING, NoReturn
 
 from headrace.pipelines.decoders.conversions import as_read, converted, is_broken
-from headrace.pipelines.decoders.ddl import Atom, Field, parse_ddl
+from headrace.pipelines.decoders.ddl import Atom, SchemaField, parse_ddl
 from headrace.pipelines.decoders.json_values import find_mismatch, kind_of
 from headrace.pipelines.decoders.record_decoder import (
     RecordDecoder,
@@ -59,14 +59,14 @@ class Json(RecordDecoder):
     """`Json("sensor string not null, celsius double, at timestamp")`."""
 
     schema: str
-    _fields: tuple[Field, ...] = field(init=False, repr=False, compare=False)
+    _fields: tuple[SchemaField, ...] = field(init=False, repr=False, compare=False)
 
     def __post_init__(self) -> None:
         """Read the schema, which raises PipelineDefinitionError."""
         object.__setattr__(self, "_fields", check_names(parse_ddl(self.schema)))
 
     @property
-    def fields(self) -> tuple[Field, ...]:
+    def fields(self) -> tuple[SchemaField, ...]:
         """What a value has in it."""
         return self._fields
 

@@ -11,7 +11,7 @@ from datetime import UTC, datetime
 from decimal import Decimal as Number
 
 from headrace.pipelines.decoders.conversions import MAX_TIMESTAMP_MS, MIN_TIMESTAMP_MS
-from headrace.pipelines.decoders.ddl import Array, Atom, Decimal, Field, Map, Struct, Type
+from headrace.pipelines.decoders.ddl import Array, Atom, Decimal, Map, SchemaField, Struct, Type
 
 MAX_FLOAT = {"float": Number("3.4028235e38"), "double": Number("1.7976931348623157e308")}
 _BITS = {"tinyint": 8, "smallint": 16, "int": 32, "bigint": 64}
@@ -19,7 +19,7 @@ _SHOWN = 60  # characters of a value: enough to know it again
 _YEAR = re.compile(r"\d{4}-")
 
 
-def find_mismatch(value: object, field: Field, is_there: bool, path: str = "") -> str | None:
+def find_mismatch(value: object, field: SchemaField, is_there: bool, path: str = "") -> str | None:
     """What is wrong with the value of a field; None: nothing."""
     name = f"{path}{field.name}"
     if value is None:

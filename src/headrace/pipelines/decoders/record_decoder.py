@@ -4,7 +4,7 @@ from abc import ABC, abstractmethod
 from collections.abc import Iterable
 from typing import TYPE_CHECKING
 
-from headrace.pipelines.decoders.ddl import Field
+from headrace.pipelines.decoders.ddl import SchemaField
 from headrace.pipelines.definition import ERROR_COLUMN, RECORD_COLUMN
 from headrace.pipelines.errors import PipelineDefinitionError
 
@@ -34,7 +34,7 @@ class RecordDecoder(ABC):
 
     @property
     @abstractmethod
-    def fields(self) -> tuple[Field, ...]:
+    def fields(self) -> tuple[SchemaField, ...]:
         """What a value has in it."""
 
     @abstractmethod
@@ -58,7 +58,7 @@ class RecordDecoder(ABC):
         return self._decode(records.selectExpr(_RECORD, "value", _CARRIED), [CARRIED_COLUMN])
 
 
-def check_names(fields: Iterable[Field]) -> tuple[Field, ...]:
+def check_names(fields: Iterable[SchemaField]) -> tuple[SchemaField, ...]:
     """Raise PipelineDefinitionError for a field named like a column of ours."""
     fields = tuple(fields)
     for field in fields:
@@ -76,7 +76,7 @@ def error_case(reasons: Iterable[tuple[str, str]]) -> str:
     return f"case when _record.is_tombstone then null {whens} end as {ERROR_COLUMN}"
 
 
-def missing(fields: Iterable[Field]) -> list[tuple[str, str]]:
+def missing(fields: Iterable[SchemaField]) -> list[tuple[str, str]]:
     """For `error_case`: each required field that is null."""
     return [
         (f"{field.quoted} is null", "a required field is missing")
@@ -85,7 +85,7 @@ def missing(fields: Iterable[Field]) -> list[tuple[str, str]]:
     ]
 
 
-def describe_fields(fields: Iterable[Field]) -> str:
+def describe_fields(fields: Iterable[SchemaField]) -> str:
     """The fields as in `JSON with sensor string, celsius double`."""
     return ", ".join(
         f"{field.name} {field.type.ddl}" + (" not null" if field.is_required else "")

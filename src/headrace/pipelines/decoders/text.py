@@ -3,7 +3,7 @@
 from dataclasses import dataclass
 from typing import TYPE_CHECKING
 
-from headrace.pipelines.decoders.ddl import Atom, Field
+from headrace.pipelines.decoders.ddl import Atom, SchemaField
 from headrace.pipelines.decoders.record_decoder import RecordDecoder, error_case
 
 if TYPE_CHECKING:
@@ -17,9 +17,9 @@ class Text(RecordDecoder):
     """An empty value is empty text; a null one is null."""
 
     @property
-    def fields(self) -> tuple[Field, ...]:
+    def fields(self) -> tuple[SchemaField, ...]:
         """The one column."""
-        return (Field("text", Atom("string")),)
+        return (SchemaField("text", Atom("string")),)
 
     def describe(self) -> str:
         """A few words for people."""

@@ -11,8 +11,7 @@ from typing import TYPE_CHECKING
 
 from headrace.pipelines.decoders.cells import find_cell_mismatch, unescape_cell
 from headrace.pipelines.decoders.conversions import from_text, no_numbers
-from headrace.pipelines.decoders.ddl import Array, Field, Map, Struct, parse_ddl
-from headrace.pipelines.decoders.quoted_cells import grammar, split_quoted
+from headrace.pipelines.decoders.ddl import Array, Map, SchemaField, Struct, parse_ddl
 from headrace.pipelines.decoders.record_decoder import (
     RecordDecoder,
     check_names,
@@ -32,6 +31,10 @@ _BAD = "_headrace_bad"
 _MARK = "\ufeff"
 # Spark makes null of a cell that is this: nobody writes it.
 _NOTHING = "\0headrace: no such cell\0"
+# In Java: possessive, since else each cell takes a frame of its stack.
+_QUOTED = '"[^"]*+(?:""[^"]*+)*+"'
+_LINE_END = re.compile(r"\r?\n\Z")
+_QUOTED_CELL = re.compile(r'"((?:[^"]|"")*+)"')
 
 
 @dataclass(frozen=True)
@@ -41,7 +44,7 @@ class Tsv(RecordDecoder):
     schema: str
     separator: str = TAB
     is_quoted: bool = False
-    _fields: tuple[Field, ...] = field(init=False, repr=False, compare=False)
+    _fields: tuple[SchemaField, ...] = field(init=False, repr=False, compare=False)
 
     def __post_init__(self) -> None:
         """Read the schema, which raises PipelineDefinitionError."""
@@ -55,7 +58,7 @@ class Tsv(RecordDecoder):
         object.__setattr__(self, "_fields", fields)
 
     @property
-    def fields(self) -> tuple[Field, ...]:
+    def fields(self) -> tuple[SchemaField, ...]:
         """What a value has in it."""
         return self._fields
 
@@ -125,7 +128,7 @@ class Tsv(RecordDecoder):
             if len(self._fields) > 1:
                 count += " or _headrace_text = ''"
             # The grammar costs as much as half a parse: only where there is something to see.
-            pattern = grammar(self.separator, len(self._fields)).replace("\\", "\\\\")
+            pattern = _grammar(self.separator, len(self._fields)).replace("\\", "\\\\")
             odd = " or ".join(f"instr(_headrace_text, chr({code})) > 0" for code in (34, 10, 13))
             count += f" or (({odd}) and not _headrace_text rlike '{pattern}')"
             empty = "('')"
@@ -170,7 +173,7 @@ class Tsv(RecordDecoder):
     def _split(self, text: str) -> list[str | None] | str:
         if not self.is_quoted:
             return [unescape_cell(cell) for cell in text.split(self.separator)]
-        return split_quoted(text, self.separator)
+        return _split_quoted(text, self.separator)
 
 
 def check_separator(separator: str, *, is_quoted: bool) -> None:
@@ -197,3 +200,42 @@ def _unescaped(cell: str) -> str:
         f"case when instr({cell}, chr(92)) = 0 then {cell} when {cell} = {_NULL} then null "
         f"else array_join({parts}, chr(92)) end"
     )
+
+
+# Quoted cells as RFC 4180 has them. Spark's reader takes a quote that is never closed for closed at
+# the end, and text behind a closing quote, or a line end outside of quotes, for text. A quote in a
+# cell that began without one stands for itself, as everywhere.
+
+
+def _grammar(separator: str, count: int) -> str:
+    """A regular expression of Java's for a line of so many cells."""
+    other = f"[^\\x{{{ord(separator):x}}}\\r\\n"
+    cell = f'(?:{_QUOTED}|(?:{other}"]{other}]*+)?+)'
+    return f"\\A{cell}(?:\\x{{{ord(separator):x}}}{cell}){{{count - 1}}}+\\z"
+
+
+def _split_quoted(text: str, separator: str) -> list[str | None] | str:
+    """The cells, an empty one None; or a sentence on where the quotes go wrong."""
+    text = _LINE_END.sub("", text)
+    cells, at = list[str | None](), 0
+    while text:
+        where = f"column {len(cells) + 1}"
+        if text.startswith('"', at):
+            match = _QUOTED_CELL.match(text, at)
+            if match is None:
+                return f"{where}: its quote is never closed"
+            cells.append(match[1].replace('""', '"'))
+            at = match.end()
+            if at < len(text) and text[at] != separator:
+                return f"{where}: there is text behind its closing quote"
+        else:
+            end = text.find(separator, at)
+            cell = text[at:] if end < 0 else text[at:end]
+            if "\n" in cell or "\r" in cell:
+                return f"{where}: a line end outside of quotes"
+            cells.append(cell or None)
+            at += len(cell)
+        if at >= len(text):
+            break
+        at += 1
+    return cells

@@ -12,7 +12,7 @@ from xml.etree import ElementTree
 
 from headrace.pipelines.decoders.cells import find_cell_mismatch
 from headrace.pipelines.decoders.conversions import from_text, no_numbers
-from headrace.pipelines.decoders.ddl import Array, Field, Map, Struct, parse_ddl
+from headrace.pipelines.decoders.ddl import Array, Map, SchemaField, Struct, parse_ddl
 from headrace.pipelines.decoders.record_decoder import (
     RecordDecoder,
     check_names,
@@ -41,7 +41,7 @@ class Xml(RecordDecoder):
 
     schema: str
     row_tag: str = ROW_TAG
-    _fields: tuple[Field, ...] = field(init=False, repr=False, compare=False)
+    _fields: tuple[SchemaField, ...] = field(init=False, repr=False, compare=False)
 
     def __post_init__(self) -> None:
         """Read the schema, which raises PipelineDefinitionError."""
@@ -49,7 +49,7 @@ class Xml(RecordDecoder):
         object.__setattr__(self, "_fields", check_names(parse_ddl(self.schema)))
 
     @property
-    def fields(self) -> tuple[Field, ...]:
+    def fields(self) -> tuple[SchemaField, ...]:
         """What a value has in it."""
         return self._fields
 
@@ -96,7 +96,7 @@ class Xml(RecordDecoder):
         tag = re.escape(self.row_tag)
         return rf"(?s)^\s*(<\?xml.*?\?>)?\s*<{tag}(?=[\s/>]).*(</{tag}\s*>|/>)\s*$"
 
-    def _value(self, each: Field) -> str:
+    def _value(self, each: SchemaField) -> str:
         return _one(each) if _has_parts(each) else from_text(_one(each), each.type)
 
     def _error_reasons(self) -> list[tuple[str, str]]:
@@ -159,21 +159,21 @@ def check_row_tag(name: str) -> None:
         raise PipelineDefinitionError(f"row-tag {name!r}: wanted the name of an XML element")
 
 
-def _may_be_many(each: Field) -> bool:
+def _may_be_many(each: SchemaField) -> bool:
     """Whether to read an array, so that a second element is seen: attributes come once."""
     return not isinstance(each.type, Array) and not each.name.startswith("_")
 
 
-def _as_read(each: Field) -> str:
+def _as_read(each: SchemaField) -> str:
     kind = each.type.ddl if _has_parts(each) else "string"
     return f"array<{kind}>" if _may_be_many(each) else kind
 
 
-def _one(each: Field) -> str:
+def _one(each: SchemaField) -> str:
     """SQL for what was read of a field."""
     read = f"_headrace_xml.{each.quoted}"
     return f"get({read}, 0)" if _may_be_many(each) else read
 
 
-def _has_parts(each: Field) -> bool:
+def _has_parts(each: SchemaField) -> bool:
     return isinstance(each.type, Array | Map | Struct)

@@ -4,7 +4,7 @@ from abc import ABC, abstractmethod
 from collections.abc import Sequence
 from typing import TYPE_CHECKING
 
-from headrace.pipelines.decoders.ddl import Array, Atom, Decimal, Field, Map, Struct, Type
+from headrace.pipelines.decoders.ddl import Array, Atom, Decimal, Map, SchemaField, Struct, Type
 
 if TYPE_CHECKING:
     from pyspark.sql import Column, DataFrame
@@ -42,7 +42,7 @@ class TextEncoder(Encoder):
     """An encoder that is one SQL expression giving text."""
 
     @abstractmethod
-    def text(self, fields: Sequence[Field]) -> "Column":
+    def text(self, fields: Sequence[SchemaField]) -> "Column":
         """The text of a row with these columns."""
 
     def encode(
@@ -62,12 +62,12 @@ def name_as_column(name: str) -> "Column":
     """The column of this name, whatever is in the name."""
     from pyspark.sql import functions as F  # noqa: N812 - as everybody calls it
 
-    return F.col(Field(name, Atom("string")).quoted)
+    return F.col(SchemaField(name, Atom("string")).quoted)
 
 
-def fields_of_frame(rows: "DataFrame", columns: Sequence[str]) -> list[Field]:
+def fields_of_frame(rows: "DataFrame", columns: Sequence[str]) -> list[SchemaField]:
     """The types of these columns."""
-    return [Field(name, _type_of(rows.schema[name].dataType)) for name in columns]
+    return [SchemaField(name, _type_of(rows.schema[name].dataType)) for name in columns]
 
 
 def _type_of(kind: "DataType") -> Type:
@@ -78,7 +78,9 @@ def _type_of(kind: "DataType") -> Type:
     if isinstance(kind, T.MapType):
         return Map(_type_of(kind.keyType), _type_of(kind.valueType))
     if isinstance(kind, T.StructType):
-        return Struct(tuple(Field(each.name, _type_of(each.dataType)) for each in kind.fields))
+        return Struct(
+            tuple(SchemaField(each.name, _type_of(each.dataType)) for each in kind.fields)
+        )
     if isinstance(kind, T.DecimalType):
         return Decimal(kind.precision, kind.scale)
     return Atom(kind.simpleString())

@@ -4,7 +4,7 @@ from collections.abc import Sequence
 from dataclasses import dataclass
 from typing import TYPE_CHECKING
 
-from headrace.pipelines.decoders.ddl import Field
+from headrace.pipelines.decoders.ddl import SchemaField
 from headrace.pipelines.encoders.encoder import TEXT_OPTIONS, TextEncoder, name_as_column
 
 if TYPE_CHECKING:
@@ -19,7 +19,7 @@ class JsonEncoder(TextEncoder):
         """A few words for people."""
         return "JSON"
 
-    def text(self, fields: Sequence[Field]) -> "Column":
+    def text(self, fields: Sequence[SchemaField]) -> "Column":
         """The text of a row with these columns."""
         from pyspark.sql import functions as F  # noqa: N812 - as everybody calls it
 

@@ -8,7 +8,7 @@ from headrace.pipelines.decoders.xml import ROW_TAG
 from headrace.pipelines.encoders.avro import AvroEncoder
 from headrace.pipelines.encoders.encoder import Encoder
 from headrace.pipelines.encoders.json import JsonEncoder
-from headrace.pipelines.encoders.text import TextEncoder
+from headrace.pipelines.encoders.text import ColumnEncoder
 from headrace.pipelines.encoders.tsv import TsvEncoder
 from headrace.pipelines.encoders.xml import XmlEncoder
 from headrace.pipelines.errors import PipelineDefinitionError
@@ -20,7 +20,7 @@ def parse_encoder(format_name: str, options: Mapping[str, str]) -> Encoder:
     """Make an encoder from the options that begin with `to-`; ignores the rest."""
     match format_name.lower():
         case "raw" | "text":
-            return TextEncoder(format_name.lower())
+            return ColumnEncoder(format_name.lower())
         case "json":
             return JsonEncoder()
         case "tsv":

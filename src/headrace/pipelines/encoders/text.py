@@ -12,7 +12,7 @@ if TYPE_CHECKING:
 
 
 @dataclass(frozen=True)
-class TextEncoder(Encoder):
+class ColumnEncoder(Encoder):
     """Writes what `Text` and `Raw` read."""
 
     name: str = "text"

@@ -8,7 +8,7 @@ from collections.abc import Sequence
 from dataclasses import dataclass
 from typing import TYPE_CHECKING
 
-from headrace.pipelines.decoders.ddl import Array, Field, Map, Struct
+from headrace.pipelines.decoders.ddl import Array, Map, SchemaField, Struct
 from headrace.pipelines.decoders.tsv import TAB, check_separator
 from headrace.pipelines.encoders.encoder import (
     TEXT_OPTIONS,
@@ -37,7 +37,7 @@ class TsvEncoder(TextEncoder):
         """A few words for people."""
         return "CSV" if self.is_quoted else "TSV"
 
-    def text(self, fields: Sequence[Field]) -> "Column":
+    def text(self, fields: Sequence[SchemaField]) -> "Column":
         """The text of a row with these columns."""
         from pyspark.sql import functions as F  # noqa: N812 - as everybody calls it
 
@@ -61,7 +61,7 @@ class TsvEncoder(TextEncoder):
         return cell
 
 
-def _cell(field: Field) -> "Column":
+def _cell(field: SchemaField) -> "Column":
     from pyspark.sql import functions as F  # noqa: N812
 
     column = name_as_column(field.name)

@@ -4,7 +4,7 @@ from collections.abc import Sequence
 from dataclasses import dataclass
 from typing import TYPE_CHECKING
 
-from headrace.pipelines.decoders.ddl import Field
+from headrace.pipelines.decoders.ddl import SchemaField
 from headrace.pipelines.decoders.xml import ROW_TAG, check_row_tag
 from headrace.pipelines.encoders.encoder import TEXT_OPTIONS, TextEncoder, name_as_column
 
@@ -26,7 +26,7 @@ class XmlEncoder(TextEncoder):
         """A few words for people."""
         return f"XML <{self.row_tag}>"
 
-    def text(self, fields: Sequence[Field]) -> "Column":
+    def text(self, fields: Sequence[SchemaField]) -> "Column":
         """The text of a row with these columns."""
         from pyspark.sql import functions as F  # noqa: N812 - as everybody calls it
 
@@ -36,7 +36,7 @@ class XmlEncoder(TextEncoder):
         return F.rtrim(F.to_xml(F.struct(*columns), options), F.lit("\n"))
 
 
-def _as_text(field: Field) -> "Column":
+def _as_text(field: SchemaField) -> "Column":
     from pyspark.sql import functions as F  # noqa: N812
 
     column = name_as_column(field.name)

@@ -14,7 +14,7 @@ from typing import TYPE_CHECKING
 from headrace.pipelines.definition import ERROR_COLUMN, Decoder, OpenSink, Pipeline, Run
 from headrace.pipelines.errors import PipelineError, SinkError
 from headrace.pipelines.refusal import RefusedRow, RowsRefusedError
-from headrace.pipelines.running.census import Census, Counted
+from headrace.pipelines.running.row_count import RowCount, RowCounter
 from headrace.pipelines.spans import Batch, Spans
 from headrace.pipelines.spark.faults import Failure, failure_of
 
@@ -102,10 +102,10 @@ class BatchWriter:
         for sink, part in parts:
             self._write_part(records, batch, sink, part)
         is_counted = decoder.can_fail or is_counting
-        census = Census(can_fail=decoder.can_fail) if is_counted else None
-        is_written = bool(whole) and self._write_to(whole, records, census, batch)
+        counter = RowCounter(can_fail=decoder.can_fail) if is_counted else None
+        is_written = bool(whole) and self._write_to(whole, records, counter, batch)
         is_repeated = bool(parts) or not is_written
-        counted = census.take() if census and not is_repeated else None
+        counted = counter.take() if counter and not is_repeated else None
         rows = None
         if counted and (not decoder.can_fail or _is_all(batch, counted.rows)):
             rows = counted.rows
@@ -126,12 +126,12 @@ class BatchWriter:
         parts = [(sink, part) for sink, part in left if part is not None and part is not batch]
         return [sink for sink, part in left if part is batch], parts
 
-    def _rows(self, records: "DataFrame", census: Census | None = None) -> "DataFrame":
+    def _rows(self, records: "DataFrame", counter: RowCounter | None = None) -> "DataFrame":
         """What sinks are given of these records."""
         decoder = self._pipeline.decoder
         decoded = decoder.decode(records)
-        if census is not None:
-            decoded = census.of(decoded)
+        if counter is not None:
+            decoded = counter.of(decoded)
         if decoder.can_fail:
             decoded = decoded.where(f"{ERROR_COLUMN} is null").drop(ERROR_COLUMN)
         return self._pipeline.transform(decoded)
@@ -140,11 +140,11 @@ class BatchWriter:
         self,
         sinks: Sequence[OpenSink],
         records: "DataFrame",
-        census: Census | None,
+        counter: RowCounter | None,
         batch: Batch,
     ) -> bool:
         """Return whether all of `self._sinks` had none of it and have it now."""
-        rows = self._rows(records, census)
+        rows = self._rows(records, counter)
         is_kept = len(sinks) > 1
         if is_kept:
             rows.persist()
@@ -185,7 +185,7 @@ class BatchWriter:
                 records = refused_rows.without(records, refusal.rows)
                 rows = self._rows(records)
 
-    def _set_aside(self, records: "DataFrame", batch: Batch, counted: Counted | None) -> None:
+    def _set_aside(self, records: "DataFrame", batch: Batch, counted: RowCount | None) -> None:
         """Write the dead letters. Nothing counted means that any may be bad.
 
         A transform or a sink that wants only some rows ends its pass early, and what did not pass
@@ -200,17 +200,17 @@ class BatchWriter:
         self.dead_letters += written
 
     def _write_letters(self, records: "DataFrame", batch: Batch) -> int:
-        from headrace.pipelines import dead_letters
+        from headrace.pipelines.dead_letters import writing
 
         decoder = self._pipeline.decoder
-        return self._send(decoder, dead_letters.bad_records(decoder, records), batch)
+        return self._send(decoder, writing.bad_records(decoder, records), batch)
 
     def _send(self, decoder: Decoder, bad: "DataFrame", batch: Batch) -> int:
         """Write dead letters; a trial only counts and tells them."""
-        from headrace.pipelines import dead_letters
+        from headrace.pipelines.dead_letters import writing
 
         if self._dead_letter_topic is not None:
-            return dead_letters.write(self._run, decoder, bad, self._dead_letter_topic, batch)
+            return writing.write(self._run, decoder, bad, self._dead_letter_topic, batch)
         if number := bad.count():
             self._run.tell(
                 f"batch {batch.number}: {number:,} bad records left out; a run that writes "

@@ -14,10 +14,10 @@ from datetime import UTC, datetime
 from pathlib import Path
 from typing import TYPE_CHECKING, Any
 
+from headrace.client.librdkafka import Partition
 from headrace.pipelines.definition import Pipeline
 from headrace.pipelines.errors import RunError
 from headrace.pipelines.hadoop_files import HadoopFiles
-from headrace.pipelines.topic_positions import Partition
 
 if TYPE_CHECKING:
     from pyspark.sql import SparkSession
@@ -40,7 +40,7 @@ class Checkpoint:
     """One checkpoint, local or wherever Hadoop's FileSystem reaches."""
 
     def __init__(self, place: str) -> None:
-        self._files: _LocalFiles | _FarFiles | None = None
+        self._files: _LocalFiles | HadoopFiles | None = None
         match = _SCHEME.match(place)
         self.is_local = match is None or match[1] == "file"
         if self.is_local:
@@ -68,12 +68,12 @@ class Checkpoint:
     def attach(self, spark: "SparkSession") -> None:
         """Use this session to reach a checkpoint that is not local."""
         if not self.is_local:
-            self._files = _FarFiles(spark, self.place)
+            self._files = HadoopFiles(spark, self.place)
 
     @property
     def facts(self) -> dict[str, Any]:
         """What the note says; nothing if there is none."""
-        text = self._open_files().read(_NOTE)
+        text = self._open_files().read_if_there(_NOTE)
         try:
             facts = json.loads(text) if text is not None else {}
         except ValueError:
@@ -89,7 +89,7 @@ class Checkpoint:
         """Say more in the note."""
         known = self.facts
         if (more := {**known, **facts}) != known:
-            self._open_files().write(_NOTE, json.dumps(more))
+            self._open_files().write_over(_NOTE, json.dumps(more))
 
     def claim(self, pipeline: Pipeline, *, may_change_sinks: bool = False) -> str:
         """Return the app id, made if the checkpoint is new; RunError if it is somebody else's."""
@@ -106,7 +106,7 @@ class Checkpoint:
         # One that was set aside to begin anew has read, and its note says where it goes on.
         if not is_mine and not self.is_begun and _GO_ON_AT not in note:
             app_id = uuid.uuid4().hex
-            files.write(_NOTE, json.dumps({"app_id": app_id, **wanted}))
+            files.write_over(_NOTE, json.dumps({"app_id": app_id, **wanted}))
             return app_id
         if "app_id" not in note:
             raise RunError(
@@ -212,7 +212,7 @@ class Checkpoint:
         return f"{self.place}/{folder}"
 
     def _offsets(self, number: int) -> Offsets | None:
-        text = self._open_files().read(f"offsets/{number}")
+        text = self._open_files().read_if_there(f"offsets/{number}")
         # A version, the query's own facts, then one line a source.
         lines = (text or "").splitlines()
         return _parse_offsets(lines[2]) if len(lines) > 2 else None
@@ -223,11 +223,11 @@ class Checkpoint:
 
     def first_offsets(self) -> Offsets | None:
         """Where the first batch began, if Spark has noted that."""
-        text = self._open_files().read(_FIRST_OFFSETS)
+        text = self._open_files().read_if_there(_FIRST_OFFSETS)
         # Before them stand a version and, from Sparks of long ago, a zero byte.
         return _parse_offsets(text[text.find("{") :]) if text and "{" in text else None
 
-    def _open_files(self) -> "_LocalFiles | _FarFiles":
+    def _open_files(self) -> "_LocalFiles | HadoopFiles":
         if self._files is None:
             raise RuntimeError(f"checkpoint {self.place} needs a session first")
         return self._files
@@ -261,16 +261,18 @@ def _listed(sinks: list[str]) -> str:
 
 
 class _LocalFiles:
+    """As HadoopFiles, before there is a Spark."""
+
     def __init__(self, root: Path) -> None:
         self._root = root
 
-    def read(self, name: str) -> str | None:
+    def read_if_there(self, name: str) -> str | None:
         try:
             return (self._root / name).read_text("utf-8")
         except FileNotFoundError:
             return None
 
-    def write(self, name: str, text: str) -> None:
+    def write_over(self, name: str, text: str) -> None:
         path = self._root / name
         path.parent.mkdir(parents=True, exist_ok=True)
         temporary = path.with_name(f".{path.name}.new")
@@ -290,24 +292,3 @@ class _LocalFiles:
     def names(self, directory: str) -> list[str]:
         path = self._root / directory
         return [each.name for each in path.iterdir()] if path.is_dir() else []
-
-
-class _FarFiles:
-    """The same at a place that only Hadoop reaches."""
-
-    def __init__(self, spark: "SparkSession", root: str) -> None:
-        self._files = HadoopFiles(spark, root)
-
-    def read(self, name: str) -> str | None:
-        return self._files.read(name) if self._files.exists(name) else None
-
-    def write(self, name: str, text: str) -> None:
-        self._files.write_over(name, text)
-
-    def move(self, name: str, target: str) -> None:
-        """Give something another name; nothing to do if it is not there."""
-        self._files.make_directory(target.rpartition("/")[0])
-        self._files.rename(name, target)
-
-    def names(self, directory: str) -> list[str]:
-        return [entry.name for entry in self._files.list(directory)]

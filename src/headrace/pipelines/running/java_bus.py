@@ -20,7 +20,7 @@ _TIMEOUT_MS = 30_000
 
 
 @dataclass(frozen=True, slots=True)
-class GroupFacts:
+class GroupUsage:
     """Who uses a consumer group."""
 
     members: int
@@ -47,7 +47,7 @@ class JavaBus:
                 found[name] = known_topic_id(topic.topicId().toString())
         return BusIdentity(cluster_id or "", found)
 
-    def group(self, name: str) -> GroupFacts:
+    def group(self, name: str) -> GroupUsage:
         """Who uses a group; a group that is not there is used by nobody."""
         absent = "GroupIdNotFoundException"
         groups = self._client().describeConsumerGroups(self._list([name])).describedGroups()
@@ -56,7 +56,7 @@ class JavaBus:
         offsets = self._result(places, absent=absent) or {}
         # confluent-kafka sends the zero that ends a text of C as well.
         notes = (each.metadata().rstrip("\0") for each in dict(offsets).values() if each)
-        return GroupFacts(0 if group is None else group.members().size(), frozenset(notes))
+        return GroupUsage(0 if group is None else group.members().size(), frozenset(notes))
 
     def close(self) -> None:
         """Let go of the connection; its Java may be gone already."""

@@ -11,13 +11,13 @@ from http.server import BaseHTTPRequestHandler, ThreadingHTTPServer
 
 from headrace.metrics import CONTENT_TYPE, Sample, process_samples, render_samples
 from headrace.pipelines.errors import RunError
-from headrace.pipelines.running.progress import Progress
+from headrace.pipelines.running.progress import RunProgress
 from headrace.pipelines.running.reporting import Reporter
 from headrace.pipelines.running.run_state import RUNNING
 from headrace.pipelines.running.settings import RunSettings
 
 # name, kind, help, value
-_FIGURES: tuple[tuple[str, str, str, Callable[[Progress], float]], ...] = (
+_FIGURES: tuple[tuple[str, str, str, Callable[[RunProgress], float]], ...] = (
     ("rows_total", "counter", "Records read.", lambda progress: progress.rows),
     ("batches_total", "counter", "Batches that had records.", lambda progress: progress.batches),
     (
@@ -73,7 +73,7 @@ _FIGURES: tuple[tuple[str, str, str, Callable[[Progress], float]], ...] = (
 )
 
 
-def run_samples(run_name: str, state: str, progress: Progress) -> Iterator[Sample]:
+def run_samples(run_name: str, state: str, progress: RunProgress) -> Iterator[Sample]:
     """All figures of a run as samples."""
     label = {"pipeline": run_name}
     for name, kind, help_text, value in _FIGURES:

@@ -18,8 +18,9 @@ from headrace.client.bus import Bus
 from headrace.client.error_table import Kind
 from headrace.client.errors import BusError, PropertyError
 from headrace.client.librdkafka import bus_errors, error_of, make_consumer, places
+from headrace.patience import Patience
 from headrace.pipelines.errors import SourceError
-from headrace.pipelines.running.java_bus import GroupFacts
+from headrace.pipelines.running.java_bus import GroupUsage
 
 MARK = "headrace pipeline"  # the metadata of our commits
 _FINISH_TIMEOUT_S = 10.0
@@ -40,7 +41,7 @@ class GroupPositions:
         bus: Bus,
         group: str,
         tell: Callable[[str], None],
-        ask: Callable[[str], GroupFacts],
+        ask: Callable[[str], GroupUsage],
     ) -> None:
         self._bus = bus
         self._group = group
@@ -90,8 +91,8 @@ class GroupPositions:
 
     def finish(self, timeout_s: float = _FINISH_TIMEOUT_S) -> None:
         """Wait for what is under way and for the last commit, then let go of the connection."""
-        deadline = time.monotonic() + timeout_s
-        while (self._is_pending or self._next is not None) and time.monotonic() < deadline:
+        patience = Patience(timeout_s)
+        while (self._is_pending or self._next is not None) and not patience.is_over:
             self.go_on(_POLL_S)
         if self._is_pending or self._next is not None:
             self._failed("no answer")

@@ -28,7 +28,7 @@ class PartitionProgress:
 
 
 @dataclass(slots=True)
-class Progress:
+class RunProgress:
     """A run's figures since it started. Changed by the runner only."""
 
     started_at: float  # wall clock, seconds

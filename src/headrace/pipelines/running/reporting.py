@@ -5,7 +5,7 @@ import time
 from collections.abc import Mapping
 from datetime import UTC, datetime
 
-from headrace.pipelines.running.progress import Progress
+from headrace.pipelines.running.progress import RunProgress
 from headrace.pipelines.running.run_state import STARTING, RunDirectory
 
 # status.json is for people and monitors; neither looks more often.
@@ -21,10 +21,10 @@ class View:
     def tell(self, sentence: str) -> None:
         """Something happened. May come from any thread."""
 
-    def show(self, state: str, message: str | None, progress: Progress) -> None:
+    def show(self, state: str, message: str | None, progress: RunProgress) -> None:
         """The figures now; comes several times a second."""
 
-    def end(self, state: str, message: str | None, progress: Progress) -> None:
+    def end(self, state: str, message: str | None, progress: RunProgress) -> None:
         """The run is over."""
 
 
@@ -32,7 +32,7 @@ class Reporter:
     """The one place a run speaks to. `tell` may come from any thread, the rest from the main."""
 
     def __init__(self, directory: RunDirectory, view: View, facts: Mapping[str, object]) -> None:
-        self.progress = Progress(started_at=time.time())
+        self.progress = RunProgress(started_at=time.time())
         self._directory = directory
         self._view = view
         self._state = STARTING

@@ -11,20 +11,20 @@ import threading
 import time
 import uuid
 from collections.abc import Callable, Iterator
-from dataclasses import dataclass
+from dataclasses import dataclass, replace
 from pathlib import Path
 from typing import TYPE_CHECKING, Any
 
 from headrace.client.bus import Bus
 from headrace.errors import HeadraceError
 from headrace.pipelines.definition import Pipeline, Run
-from headrace.pipelines.loops import TopicsInUse, refuse_loops, refuse_twins
+from headrace.pipelines.loops import TopicsInUse, refuse_duplicates, refuse_loops
 from headrace.pipelines.running import run_state
 from headrace.pipelines.running.batch import BatchWriter
 from headrace.pipelines.running.checkpoint import Checkpoint
 from headrace.pipelines.running.java_bus import JavaBus
 from headrace.pipelines.running.lock import Lock
-from headrace.pipelines.running.progress import Progress
+from headrace.pipelines.running.progress import RunProgress
 from headrace.pipelines.running.reporting import Reporter, View
 from headrace.pipelines.running.run_state import RunDirectory
 from headrace.pipelines.running.settings import RunSettings
@@ -43,10 +43,10 @@ _POLL_S = 0.1
 
 @dataclass(frozen=True, slots=True)
 class RunReport:
-    """How a run ended: FINISHED or STOPPED of `run_state`."""
+    """How a run ended, FINISHED or STOPPED of `run_state`, and its figures."""
 
     state: str
-    progress: Progress
+    progress: RunProgress
 
     @property
     def is_stopped(self) -> bool:
@@ -56,18 +56,26 @@ class RunReport:
 
 def run_pipeline(
     pipeline: Pipeline,
-    bus: Bus,
-    settings: RunSettings,
+    bus: Bus | None = None,
+    settings: RunSettings | None = None,
     *,
     view: View | None = None,
-    is_stop_asked: Callable[[], bool] = lambda: False,
+    is_stop_asked: Callable[[], bool] = bool,
     spark: "SparkSession | None" = None,
 ) -> RunReport:
     """Run a pipeline until it is done, or until `is_stop_asked`, after the batch in hand.
 
-    Raises HeadraceError, one sentence, if it cannot be started or gone on with. A session that
-    is given is used and left open.
+        archive = load_pipeline("archive", source="orders", sinks=["parquet:lake"])
+        report = run_pipeline(archive, bus, RunSettings(trigger=Trigger("available-now")))
+        print(report.progress.rows)
+
+    It goes on where the run of the same name ended. Raises HeadraceError, one sentence, if it
+    cannot be started or gone on with. A session that is given is used and left open; `view` is
+    shown figures and sentences.
     """
+    bus, settings = bus or Bus(), settings or RunSettings()
+    if not settings.name:
+        settings = replace(settings, name=pipeline.name)
     with contextlib.ExitStack() as stack:
         runner = _Runner(pipeline, bus, settings, view or View(), is_stop_asked, stack, spark)
         return runner.run()
@@ -100,7 +108,7 @@ class _Runner:
         self._logs: SourceLogs | None = None
         self._dead_letter_topic = None if self._is_trial else _dead_letter_topic(pipeline, settings)
         refuse_loops(pipeline.source, pipeline.sinks, self._dead_letter_topic)
-        refuse_twins(pipeline.sinks)
+        refuse_duplicates(pipeline.sinks)
         self._in_use = TopicsInUse.of(pipeline.source, self._dead_letter_topic, pipeline.sinks)
         self._reporter = Reporter(self._directory, view, self._facts())
 
@@ -114,7 +122,7 @@ class _Runner:
             self._reporter.end(run_state.FAILED, str(error))
             raise
         except BaseException as error:
-            failure = _told(error, self._log_file)
+            failure = _as_sentence(error, self._log_file)
             self._reporter.end(run_state.FAILED, str(failure))
             raise failure from None  # its words are in the log; itself it may not have any more
         self._reporter.end(state)
@@ -129,7 +137,7 @@ class _Runner:
         self._check_source()
         with (
             self._session() as session,
-            _in_words(self._log_file),
+            _as_sentences(self._log_file),
             contextlib.closing(JavaBus(session, self._bus)) as java_bus,
         ):
             self._note_java(session)
@@ -196,7 +204,7 @@ class _Runner:
                     writer.begin(sinks)
                     writer.write(self._pipeline.source.batch(run), Batch(0), is_counting=True)
             except BaseException as error:
-                failures.append(_told(error, self._log_file))
+                failures.append(_as_sentence(error, self._log_file))
 
         progress = self._reporter.progress
         progress.running_batch, progress.running_since = 0, time.time()
@@ -294,7 +302,7 @@ class _Runner:
         return {
             "pipeline": pipeline.name,
             "summary": pipeline.summary,
-            "source": self._source_in_words(),
+            "source": self._described_source(),
             "decoder": pipeline.decoder.describe(),
             "sinks": [sink.describe() for sink in pipeline.sinks],
             "bootstrap": self._bus.bootstrap,
@@ -307,7 +315,7 @@ class _Runner:
             "log_file": str(self._log_file) if self._log_file else None,
         }
 
-    def _source_in_words(self) -> str:
+    def _described_source(self) -> str:
         source, checkpoint = self._pipeline.source, self._checkpoint
         if checkpoint is not None and checkpoint.is_readable and checkpoint.is_begun:
             return source.describe_resumed()
@@ -324,7 +332,7 @@ def _log_file(given: "SparkSession | None", directory: RunDirectory) -> Path | N
 
 
 def _dead_letter_topic(pipeline: Pipeline, settings: RunSettings) -> str:
-    from headrace.pipelines.dead_letters import default_topic
+    from headrace.pipelines.dead_letters.letter import default_topic
     from headrace.pipelines.sinks.topic import refuse_topic_name
 
     own = settings.dead_letter_topic or pipeline.dead_letter_topic
@@ -335,17 +343,17 @@ def _dead_letter_topic(pipeline: Pipeline, settings: RunSettings) -> str:
 
 
 @contextlib.contextmanager
-def _in_words(log_file: Path | None) -> Iterator[None]:
+def _as_sentences(log_file: Path | None) -> Iterator[None]:
     """Put what is raised within into words before the session, and Java with it, is closed."""
     try:
         yield
     except HeadraceError:
         raise
     except Exception as error:
-        raise _told(error, log_file) from None
+        raise _as_sentence(error, log_file) from None
 
 
-def _told(error: BaseException, log_file: Path | None) -> BaseException:
+def _as_sentence(error: BaseException, log_file: Path | None) -> BaseException:
     """Spark's errors as one sentence; what is no error (Ctrl-C) as it is."""
     if not isinstance(error, Exception):
         return error

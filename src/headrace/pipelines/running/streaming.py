@@ -12,6 +12,7 @@ from pathlib import Path
 from typing import Any
 
 from headrace.client.bus import Bus
+from headrace.patience import Patience, StoppedError
 from headrace.pipelines.definition import Pipeline, Run
 from headrace.pipelines.errors import SourceError
 from headrace.pipelines.running import run_state
@@ -263,13 +264,17 @@ class StreamingRun:
 
     def _pause(self, seconds: float) -> bool:
         """Return False as soon as the run is to end."""
-        deadline = time.monotonic() + seconds
-        while time.monotonic() < deadline:
-            if self._is_stop_asked():
-                return False
-            time.sleep(min(0.05, seconds))
-            self._reporter.refresh()
-        return not self._is_stop_asked()
+        patience = Patience(
+            seconds,
+            is_stopped=self._is_stop_asked,
+            meanwhile=self._reporter.refresh,
+            first_pause_s=seconds,
+        )
+        try:
+            patience.pause()
+        except StoppedError:
+            return False
+        return True
 
 
 class _BusIsGoneError(SourceError):

@@ -11,7 +11,7 @@ from collections.abc import Mapping
 from datetime import UTC, datetime
 from typing import TYPE_CHECKING, TextIO
 
-from headrace.pipelines.running.progress import Progress
+from headrace.pipelines.running.progress import RunProgress
 from headrace.pipelines.running.reporting import View
 from headrace.pipelines.running.run_state import FAILED
 
@@ -61,7 +61,7 @@ class LineView(QuietView):
         self._name = str(facts["pipeline"])
         self._print(opening_line(facts))
 
-    def show(self, state: str, message: str | None, progress: Progress) -> None:
+    def show(self, state: str, message: str | None, progress: RunProgress) -> None:
         if state != self._state:
             self._state = state
             self._print(f"{self._name}: {state}{f', {message}' if message else ''}")
@@ -71,7 +71,7 @@ class LineView(QuietView):
             self._shown_at, self._shown = now, line
             self._print(f"{self._name}: {line}")
 
-    def end(self, state: str, message: str | None, progress: Progress) -> None:
+    def end(self, state: str, message: str | None, progress: RunProgress) -> None:
         # What failed is told by whoever called.
         if state != FAILED:
             self._print(f"{self._name}: {state}; {totals_line(progress)}")
@@ -111,7 +111,7 @@ class LiveView(View):
         with self._lock:
             self._print(f"{datetime.now(UTC).strftime('%H:%M:%S')} {sentence}")
 
-    def show(self, state: str, message: str | None, progress: Progress) -> None:
+    def show(self, state: str, message: str | None, progress: RunProgress) -> None:
         now = time.monotonic()
         if self._live is None or now - self._drawn_at < 1 / _REDRAWS_PER_S:
             return
@@ -119,7 +119,7 @@ class LiveView(View):
         with self._lock:
             self._live.update(self._drawing(state, message, progress), refresh=True)
 
-    def end(self, state: str, message: str | None, progress: Progress) -> None:
+    def end(self, state: str, message: str | None, progress: RunProgress) -> None:
         with self._lock:
             if self._live is None:
                 return
@@ -132,7 +132,7 @@ class LiveView(View):
     def _print(self, text: str) -> None:
         self._console.print(text, markup=False, highlight=False)
 
-    def _drawing(self, state: str, message: str | None, progress: Progress) -> "RenderableType":
+    def _drawing(self, state: str, message: str | None, progress: RunProgress) -> "RenderableType":
         from rich.console import Group
         from rich.text import Text
 
@@ -152,7 +152,7 @@ def opening_line(facts: Mapping[str, object]) -> str:
     return f"{facts['pipeline']}: {facts['source']} at {facts['bootstrap']} → {to}"
 
 
-def figures_line(progress: Progress) -> str:
+def figures_line(progress: RunProgress) -> str:
     """The figures of now in one line."""
     words = [
         f"{progress.rows:,} rows",
@@ -173,7 +173,7 @@ def figures_line(progress: Progress) -> str:
     return " · ".join(words)
 
 
-def totals_line(progress: Progress) -> str:
+def totals_line(progress: RunProgress) -> str:
     """What a run did in all."""
     seconds = max(time.time() - progress.started_at, 0.001)
     words = f"{progress.rows:,} rows in {_counted(progress.batches, 'batch', 'batches')}"
@@ -196,7 +196,7 @@ def _counted(count: int, one: str, many: str) -> str:
     return f"{count:,} {one if count == 1 else many}"
 
 
-def _partition_table(progress: Progress) -> "RenderableType":
+def _partition_table(progress: RunProgress) -> "RenderableType":
     from rich import box
     from rich.table import Table
     from rich.text import Text

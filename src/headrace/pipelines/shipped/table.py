@@ -9,7 +9,7 @@ from collections.abc import Mapping
 from dataclasses import dataclass
 from typing import TYPE_CHECKING
 
-from headrace.pipelines.decoders.ddl import Field
+from headrace.pipelines.decoders.ddl import SchemaField
 from headrace.pipelines.decoders.parse import parse_decoder
 from headrace.pipelines.decoders.record_decoder import RecordDecoder
 from headrace.pipelines.definition import (
@@ -63,7 +63,7 @@ class KeyedDecoder(RecordDecoder):
     limit: int | None = None
 
     @property
-    def fields(self) -> tuple[Field, ...]:
+    def fields(self) -> tuple[SchemaField, ...]:
         """What a value has in it."""
         return self.inner.fields
 

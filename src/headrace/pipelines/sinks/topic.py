@@ -7,7 +7,6 @@ made from, and what it is. A run first looks at what lies behind the noted ends,
 what is there. Without a checkpoint, or with guard=off, a repeated batch is written again.
 """
 
-import time
 from collections.abc import Mapping
 from dataclasses import dataclass
 from typing import TYPE_CHECKING
@@ -16,19 +15,20 @@ from headrace.client.admin import Admin
 from headrace.client.bus import READ_UNCOMMITTED
 from headrace.client.errors import BusError
 from headrace.model import INTERNAL_TOPICS, topic_name_fault
+from headrace.patience import Patience
 from headrace.pipelines.definition import RECORD_COLUMN, OpenSink, Option, Run, Sink
 from headrace.pipelines.errors import PipelineDefinitionError, SinkError
 from headrace.pipelines.hadoop_files import HadoopFiles
 from headrace.pipelines.sinks.topic_attempts import with_stage_attempt
+from headrace.pipelines.sinks.topic_leftovers import Unnoted
 from headrace.pipelines.sinks.topic_marks import Marks
 from headrace.pipelines.sinks.topic_notes import (
-    Note,
     TopicEnd,
     TopicNotes,
+    TopicSinkNote,
     topic_ends,
 )
-from headrace.pipelines.sinks.topic_unnoted import Unnoted
-from headrace.pipelines.sinks.topic_writer import RESULT_SCHEMA, TopicWriter
+from headrace.pipelines.sinks.topic_writer import RESULT_SCHEMA, RecordSender
 from headrace.pipelines.spans import Batch, Written
 from headrace.pipelines.topic_positions import TopicPositions
 
@@ -48,7 +48,6 @@ TOPIC_OPTIONS = (
     ),
 )
 _CREATE_TIMEOUT_S = 30.0
-_CREATE_PAUSE_S = 0.1
 _POSITION_COLUMN = "position"
 _ANY = "_any"  # the notes of a sink whose topics rows name
 
@@ -139,7 +138,7 @@ class OpenTopicSink(OpenSink):
         self._notes = TopicNotes(HadoopFiles(run.spark, run.checkpoint), notes_folder(sink.topic))
         if self._notes.last is None:
             # Nothing on any topic is this app's yet.
-            self._notes.put(Note(ends=self._ends()))
+            self._notes.put(TopicSinkNote(ends=self._ends()))
 
     def written(self) -> Written:
         """What the notes beside the checkpoint say."""
@@ -158,7 +157,7 @@ class OpenTopicSink(OpenSink):
             records = with_sources_together(records)
         if is_guarded:
             records = with_stage_attempt(records)
-        writer = TopicWriter(
+        writer = RecordSender(
             self._run.bus,
             app_id=self._run.app_id,
             is_guarded=is_guarded,
@@ -207,7 +206,7 @@ class OpenTopicSink(OpenSink):
         ends: Mapping[str, TopicEnd] = self._ends()
         if self._unnoted is not None:
             ends = self._unnoted.passed(batch, ends)
-        self._notes.put(Note(note.written.after(batch), ends, note.topics | topics))
+        self._notes.put(TopicSinkNote(note.written.after(batch), ends, note.topics | topics))
 
     def _ends(self) -> dict[str, TopicEnd]:
         known = self._positions.topics()
@@ -242,9 +241,7 @@ def create_topic(run: Run, topic: str, partitions: int) -> None:
         kind = BrokerAwayError if error.is_passing else SinkError
         raise kind(f"cannot create topic {topic}: {error}") from error
     # A cluster's nodes learn of it one after the other.
-    deadline = time.monotonic() + _CREATE_TIMEOUT_S
-    while topic not in TopicPositions(run.bus).topics() and time.monotonic() < deadline:
-        time.sleep(_CREATE_PAUSE_S)
+    Patience(_CREATE_TIMEOUT_S).until(lambda: topic in TopicPositions(run.bus).topics())
     how_many = "" if partitions < 0 else f" with {partitions} partitions"
     run.tell(f"created topic {topic}{how_many}")
 

@@ -11,11 +11,13 @@ from typing import Any
 
 from headrace.client.bus import ISOLATION_LEVEL, READ_UNCOMMITTED, Bus
 from headrace.client.error_table import is_end_of_partition
-from headrace.client.librdkafka import error_of, make_consumer, places
+from headrace.client.librdkafka import Partition, error_of, make_consumer, places
+from headrace.pipelines.definition import Run
 from headrace.pipelines.errors import SinkError
-from headrace.pipelines.sinks.topic_marks import Mark, Marks, Source, read_mark
+from headrace.pipelines.sinks.topic_marks import Marks, RecordPlace, SourceMark, read_mark
+from headrace.pipelines.sinks.topic_notes import TopicEnd, TopicSinkNote, unknown_from
 from headrace.pipelines.spans import Batch, Range
-from headrace.pipelines.topic_positions import BusSilentError, Partition
+from headrace.pipelines.topic_positions import BusSilentError
 
 # Spark ends the worker of a task it has given up after two seconds, and Java's end ends all of
 # them at once; what they had sent is in the log by then, unless the broker itself hangs.
@@ -59,7 +61,7 @@ class Leftovers:
         is_of_batch = _chooser(batch)
         reach = dict[Partition, int]()
 
-        def take(mark: Mark) -> bool:
+        def take(mark: SourceMark) -> bool:
             if mark.app_id != self._app_id:
                 return False
             topic, partition, offset = mark.source
@@ -94,7 +96,7 @@ class Leftovers:
             for log, (start, _) in batch.holds
         )
 
-    def _scan(self, take: Callable[[Mark], bool], settle_s: float) -> dict[Partition, int]:
+    def _scan(self, take: Callable[[SourceMark], bool], settle_s: float) -> dict[Partition, int]:
         """Read to the ends, and until none of ours has come for so long; give where that was."""
         left = {each for each, end in self._ends.items() if self._starts[each] < end}
         reached = dict(self._ends)
@@ -152,11 +154,77 @@ class Leftovers:
         return True
 
 
+class Unnoted:
+    """What is behind the noted ends when a run begins to write. Used by one thread.
+
+    Rows may name any topic of the bus, and most of those that grow are not ours. So a topic is
+    looked at when a batch first names it; until then its noted end stays as it was, for this run as
+    for those after it.
+    """
+
+    def __init__(self, run: Run, note: TopicSinkNote, found: Mapping[str, TopicEnd]) -> None:
+        """`found`: where the topics end that the run may write to."""
+        self._run = run
+        self._note = note
+        self._noted = note.ends
+        self._starts, self._renewed = unknown_from(note.ends, found)
+        self._ends = {
+            (topic, number): offset
+            for topic, end in found.items()
+            for number, offset in end.offsets.items()
+        }
+        self._looks = list[Leftovers]()
+        # Topics that nobody has looked at though they hold something.
+        self._unseen = {each[0] for each, start in self._starts.items() if start < self._ends[each]}
+
+    def of(self, batch: Batch, named: Callable[[], set[str]]) -> Marks:
+        """What of a batch is there; `named` gives the topics that its rows name."""
+        if not self._looks:
+            # Where a dead attempt wrote, records may still come.
+            self._look_at(self._note.topics | named())
+        elif self._unseen and (new := self._unseen & named()):
+            self._look_at(new)
+        marks = Marks()
+        for look in self._looks:
+            marks.add_all(look.of(batch))
+        return marks
+
+    def passed(self, batch: Batch, ends: Mapping[str, TopicEnd]) -> Mapping[str, TopicEnd]:
+        """A batch is written; gives those of the topics' ends that may be noted with it."""
+        for look in self._looks:
+            look.passed(batch)
+        if not all(look.is_over for look in self._looks):
+            return self._noted
+        seen = {topic: end for topic, end in ends.items() if topic not in self._unseen}
+        unseen = {topic: end for topic, end in self._noted.items() if topic in self._unseen}
+        self._noted = seen | unseen
+        return self._noted
+
+    def _look_at(self, topics: set[str] | frozenset[str]) -> None:
+        for topic in self._renewed:
+            if topic in topics:
+                self._run.tell(
+                    f"topic {topic} was deleted and made again since this run last wrote to it; "
+                    "what was on it is not written again"
+                )
+        starts = {each: start for each, start in self._starts.items() if each[0] in topics}
+        self._looks.append(
+            Leftovers(
+                self._run.bus,
+                self._run.app_id,
+                starts,
+                {each: self._ends[each] for each in starts},
+                is_settling=self._note.is_begun and not self._looks,
+            )
+        )
+        self._unseen -= topics
+
+
 def _names(partitions: Iterable[Partition]) -> str:
     return "what is on topic " + ", ".join(sorted({topic for topic, _ in partitions}))
 
 
-def _chooser(batch: Batch) -> Callable[[Source], bool]:
+def _chooser(batch: Batch) -> Callable[[RecordPlace], bool]:
     """Whether a record is one of the batch's; where that is not known, all may be."""
     if batch.holds is None:
         return lambda source: True
@@ -164,7 +232,7 @@ def _chooser(batch: Batch) -> Callable[[Source], bool]:
     for log, each in batch.holds:
         ranges.setdefault((log.topic, log.partition), []).append(each)
 
-    def is_of_batch(source: Source) -> bool:
+    def is_of_batch(source: RecordPlace) -> bool:
         held = ranges.get((source.topic, source.partition), ())
         return any(start <= source.offset < end for start, end in held)
 

@@ -22,7 +22,7 @@ _DIGEST_BYTES = 8
 Headers = list[tuple[str, bytes | None]]
 
 
-class Source(NamedTuple):
+class RecordPlace(NamedTuple):
     """The place of the record that a row was made from."""
 
     topic: str
@@ -30,11 +30,11 @@ class Source(NamedTuple):
     offset: int
 
 
-class Mark(NamedTuple):
+class SourceMark(NamedTuple):
     """A mark as it is read."""
 
     app_id: str
-    source: Source
+    source: RecordPlace
     digest: str  # empty: of the version before
 
 
@@ -61,12 +61,12 @@ def digest_of(
     return blake2b(b"".join(pieces), digest_size=_DIGEST_BYTES).hexdigest()
 
 
-def mark_of(app_id: str, source: Source, digest: str) -> bytes:
+def mark_of(app_id: str, source: RecordPlace, digest: str) -> bytes:
     """The header's value."""
     return f"{app_id}/{_name(source, digest)}".encode()
 
 
-def read_mark(headers: Iterable[tuple[str, bytes | None]] | None) -> Mark | None:
+def read_mark(headers: Iterable[tuple[str, bytes | None]] | None) -> SourceMark | None:
     """The last mark among a record's headers: one that was copied along stands before ours."""
     found = None
     for name, value in headers or ():
@@ -75,8 +75,8 @@ def read_mark(headers: Iterable[tuple[str, bytes | None]] | None) -> Mark | None
     words = found.decode(errors="replace").split("/") if found is not None else []
     if len(words) not in (4, 5) or not (words[2].isdecimal() and words[3].isdecimal()):
         return None
-    source = Source(words[1], int(words[2]), int(words[3]))
-    return Mark(words[0], source, words[4] if len(words) == 5 else "")
+    source = RecordPlace(words[1], int(words[2]), int(words[3]))
+    return SourceMark(words[0], source, words[4] if len(words) == 5 else "")
 
 
 @dataclass(slots=True)
@@ -88,7 +88,7 @@ class Marks:
     def __bool__(self) -> bool:
         return bool(self._counts)
 
-    def add(self, source: Source, digest: str) -> None:
+    def add(self, source: RecordPlace, digest: str) -> None:
         """Count one that is there."""
         self._counts[_name(source, digest)] += 1
 
@@ -96,7 +96,7 @@ class Marks:
         """Count those that are elsewhere too."""
         self._counts.update(others._counts)
 
-    def take(self, source: Source, digest: str) -> bool:
+    def take(self, source: RecordPlace, digest: str) -> bool:
         """Whether a row is there already; then the next one like it has to find another."""
         if not self._counts:
             return False
@@ -107,7 +107,7 @@ class Marks:
         return False
 
 
-def _name(source: Source, digest: str) -> str:
+def _name(source: RecordPlace, digest: str) -> str:
     topic, partition, offset = source
     return f"{topic}/{partition}/{offset}/{digest}"
 

@@ -10,10 +10,10 @@ from collections.abc import Iterable, Mapping
 from dataclasses import dataclass, field, replace
 from typing import Any
 
+from headrace.client.librdkafka import Partition
 from headrace.pipelines.errors import SinkError
 from headrace.pipelines.hadoop_files import HadoopFiles
 from headrace.pipelines.spans import NO_BATCH, Written
-from headrace.pipelines.topic_positions import Partition
 
 _NOTE, _ENDING = "note-", ".json"
 _DIGITS = 19
@@ -37,7 +37,7 @@ class TopicEnd:
 
 
 @dataclass(frozen=True, slots=True)
-class Note:
+class TopicSinkNote:
     """What was known at one moment."""
 
     written: Written = field(default_factory=Written)
@@ -62,7 +62,7 @@ class Note:
         )
 
     @classmethod
-    def from_json(cls, text: str) -> "Note":
+    def from_json(cls, text: str) -> "TopicSinkNote":
         """Read what `to_json` rendered."""
         fields = json.loads(text)
         ends = {
@@ -82,9 +82,9 @@ class TopicNotes:
         self._stale = [entry.name for entry in files.list(folder)]
         notes = [name for name in self._stale if name.startswith(_NOTE) and name.endswith(_ENDING)]
         self._number = max((_number(name, _NOTE) for name in notes), default=-1)
-        self.last: Note | None = self._read_former()
+        self.last: TopicSinkNote | None = self._read_former()
         if notes:
-            self.last = Note.from_json(files.read(self._path(self._number)))
+            self.last = TopicSinkNote.from_json(files.read(self._path(self._number)))
 
     def begin(self) -> None:
         """Note that a batch is being written, before its first record is."""
@@ -92,7 +92,7 @@ class TopicNotes:
         if not self.last.is_begun:
             self.put(replace(self.last, is_begun=True))
 
-    def put(self, note: Note) -> None:
+    def put(self, note: TopicSinkNote) -> None:
         """Write the next note; those before it go."""
         path = self._path(self._number + 1)
         try:
@@ -112,7 +112,7 @@ class TopicNotes:
     def _path(self, number: int) -> str:
         return f"{self._folder}/{_NOTE}{number:0{_DIGITS}}{_ENDING}"
 
-    def _read_former(self) -> Note | None:
+    def _read_former(self) -> TopicSinkNote | None:
         """The notes of the version before: where the newest batch began is early enough."""
         names = [name for name in self._stale if name.startswith(_FORMER)]
         if not names:
@@ -122,7 +122,7 @@ class TopicNotes:
         offsets: dict[str, dict[str, int]] = json.loads(
             self._files.read(f"{self._folder}/{newest}")
         )
-        return Note(
+        return TopicSinkNote(
             Written.former(max(done, default=NO_BATCH)),
             {topic: TopicEnd("", _numbered(each)) for topic, each in offsets.items()},
             frozenset(offsets),

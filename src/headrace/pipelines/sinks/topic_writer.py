@@ -23,7 +23,7 @@ from headrace.pipelines.sinks.topic_marks import (
     SOURCE_HEADER,
     Headers,
     Marks,
-    Source,
+    RecordPlace,
     digest_of,
     mark_of,
 )
@@ -46,7 +46,7 @@ _FULL_QUEUE_WAIT_S = 0.1
 
 
 @dataclass(frozen=True)
-class TopicWriter:
+class RecordSender:
     """The function for mapInArrow; it travels to the workers."""
 
     bus: Bus
@@ -87,7 +87,7 @@ class TopicWriter:
 
 
 class _Task:
-    def __init__(self, plan: TopicWriter) -> None:
+    def __init__(self, plan: RecordSender) -> None:
         self._plan = plan
         self.written = self.left_out = 0
         self.topics = set[str]()
@@ -181,7 +181,7 @@ class _Task:
         pairs: Headers = [(header["key"], header["value"]) for header in headers or ()]
         # A row that was made from no record, as an outer join gives, cannot be known again.
         if self._plan.is_guarded and source[0] is not None:
-            place = Source(*source)
+            place = RecordPlace(*source)
             log_id = self._plan.log_ids.get(place.topic, "")
             digest = digest_of(log_id, topic, partition, key, value, time_ms, pairs)
             if self._plan.there.take(place, digest):

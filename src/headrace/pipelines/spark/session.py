@@ -30,7 +30,7 @@ _LAUNCHER_FLAGS = "-XX:TieredStopAtLevel=1 -XX:+UseSerialGC"
 
 
 def open_session(
-    name: str,
+    name: str = "headrace",
     *,
     master: str = LOCAL_MASTER,
     conf: Mapping[str, str] | None = None,
@@ -39,9 +39,13 @@ def open_session(
 ) -> "SparkSession":
     """Open the session of this process; one that is open already is returned as it is.
 
-    Java's output goes to `log_file`. Fetches what is missing of the jars. Raises SparkError,
-    JarError or JavaNotFoundError, each one sentence with the fix. pyspark sets a handler for
-    SIGINT here; set your own afterwards.
+        spark = open_session("notebook")
+        readings = read_topic(spark, "readings", bootstrap="127.0.0.1:9092")
+        close_session(spark)
+
+    `is_quick` starts sooner and computes slower. Java's output goes to `log_file`. Fetches what is
+    missing of the jars. Raises SparkError, JarError or JavaNotFoundError, each one sentence with
+    the fix. pyspark sets a handler for SIGINT here; set your own afterwards.
     """
     check_pyspark()
     from pyspark import SparkContext
@@ -117,12 +121,12 @@ def _started(settings: Mapping[str, str], log_file: Path) -> "SparkSession":
             environment["SPARK_LOCAL_IP"] = address
         gateway = launch_java(spark_conf, log_file, environment)
     context = SparkContext(conf=spark_conf, gateway=gateway)
-    _silence_query_contexts()
+    silence_query_loggers()
     # Not the builder, which would follow SPARK_REMOTE.
     return SparkSession(context)
 
 
-def _silence_query_contexts() -> None:
+def silence_query_loggers() -> None:
     """Keep pyspark from printing each faulty query as a page of JSON beside raising it."""
     from pyspark.logger import PySparkLogger
 

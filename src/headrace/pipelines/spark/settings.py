@@ -11,7 +11,7 @@ from collections.abc import Mapping
 from pathlib import Path
 from urllib.parse import urlsplit
 
-from headrace.pipelines.spark.archive import archive_path, use_archive
+from headrace.pipelines.spark.class_archive import archive_path, use_archive
 from headrace.pipelines.spark.jars import spark_jars
 from headrace.pipelines.spark.output import log_flags
 from headrace.pipelines.spark.worker_code import worker_zip

@@ -10,7 +10,7 @@ from dataclasses import dataclass, replace
 from typing import Any
 
 # Beyond this many alternatives a hull costs less than it saves.
-MAX_BOXES = 64
+MAX_ALTERNATIVES = 64
 
 _ASSIGNED = re.compile(r"KafkaRelation\(strategy=Assign\[([^\],]+)")
 _TYPES = {"timestamp": "timestamp", "offset": "bigint", "partition": "int"}
@@ -25,7 +25,7 @@ _MIRRORED = {
 
 
 @dataclass(frozen=True)
-class Box:
+class RecordBounds:
     """Records with all of these; bounds are inclusive, None bounds nothing."""
 
     from_ms: int | None = None
@@ -34,14 +34,14 @@ class Box:
     to_offset: int | None = None
     partitions: frozenset[int] | None = None
 
-    def meet(self, other: "Box") -> "Box":
+    def meet(self, other: "RecordBounds") -> "RecordBounds":
         """What is in both."""
         partitions = self.partitions
         if partitions is None:
             partitions = other.partitions
         elif other.partitions is not None:
             partitions = partitions & other.partitions
-        return Box(
+        return RecordBounds(
             _greater(self.from_ms, other.from_ms),
             _less(self.to_ms, other.to_ms),
             _greater(self.from_offset, other.from_offset),
@@ -49,49 +49,49 @@ class Box:
             partitions,
         )
 
-    def is_inside(self, other: "Box", margin_ms: int) -> bool:
+    def is_inside(self, other: "RecordBounds", margin_ms: int) -> bool:
         """Whether `other`, with `margin_ms` more at its end, has all of this."""
         return self.meet(replace(other, to_ms=_plus(other.to_ms, margin_ms))) == self
 
 
-EVERYTHING = (Box(),)
-NOTHING: tuple[Box, ...] = ()
-Boxes = tuple[Box, ...]  # any of them
+EVERYTHING = (RecordBounds(),)
+NOTHING: tuple[RecordBounds, ...] = ()
+Alternatives = tuple[RecordBounds, ...]  # any of them
 
 
-def bounds_of(plan: Any) -> dict[str, Boxes]:
+def bounds_of(plan: Any) -> dict[str, Alternatives]:
     """What an optimised plan needs of each topic it reads."""
-    found = dict[str, Boxes]()
+    found = dict[str, Alternatives]()
     leaves = 0
     pending = [plan]
     while pending:
         node = pending.pop()
         kind = _kind(node)
         if kind == "Filter" and (topic := _topic(node.child())):
-            boxes = boxes_of(node.condition())
+            alternatives = alternatives_of(node.condition())
             pending += _items(node.subqueries())
         elif topic := _topic(node):
-            boxes = EVERYTHING
+            alternatives = EVERYTHING
         else:
             pending += [*_items(node.children()), *_items(node.subqueries())]
             continue
         leaves += 1
-        found[topic] = _either(found.get(topic, NOTHING), boxes)
+        found[topic] = _either(found.get(topic, NOTHING), alternatives)
     text = plan.toString()
     if leaves != len(_ASSIGNED.findall(text)):  # one stands where nobody looked
         return dict.fromkeys(found, EVERYTHING)
     return found
 
 
-def boxes_of(condition: Any) -> Boxes:
+def alternatives_of(condition: Any) -> Alternatives:
     """The records a condition may hold for, and perhaps others."""
     kind = _kind(condition)
     if kind == "And":
-        left, right = boxes_of(condition.left()), boxes_of(condition.right())
+        left, right = alternatives_of(condition.left()), alternatives_of(condition.right())
         met = tuple(dict.fromkeys(one.meet(other) for one in left for other in right))
-        return met if len(met) <= MAX_BOXES else min(left, right, key=len)
+        return met if len(met) <= MAX_ALTERNATIVES else min(left, right, key=len)
     if kind == "Or":
-        return _either(boxes_of(condition.left()), boxes_of(condition.right()))
+        return _either(alternatives_of(condition.left()), alternatives_of(condition.right()))
     if kind == "Literal":
         return NOTHING if condition.value() is False else EVERYTHING
     if kind in _MIRRORED:
@@ -109,36 +109,42 @@ def boxes_of(condition: Any) -> Boxes:
     return EVERYTHING
 
 
-def _compared(column: str | None, kind: str, value: int | None) -> Boxes:
+def _compared(column: str | None, kind: str, value: int | None) -> Alternatives:
     if column is None or value is None:
         return EVERYTHING
     if column == "partition":
         # Only equality names partitions; nobody compares them otherwise.
-        return (Box(partitions=frozenset({value})),) if kind.startswith("Equal") else EVERYTHING
+        return (
+            (RecordBounds(partitions=frozenset({value})),)
+            if kind.startswith("Equal")
+            else EVERYTHING
+        )
     is_from = kind in ("GreaterThan", "GreaterThanOrEqual", "EqualTo", "EqualNullSafe")
     is_to = kind in ("LessThan", "LessThanOrEqual", "EqualTo", "EqualNullSafe")
     if column == "timestamp":
         value_ms = value // 1000  # Spark counts microseconds; a bound may be too wide by one
-        return (Box(from_ms=value_ms if is_from else None, to_ms=value_ms if is_to else None),)
+        return (
+            RecordBounds(from_ms=value_ms if is_from else None, to_ms=value_ms if is_to else None),
+        )
     low = value + (kind == "GreaterThan")
     high = value - (kind == "LessThan")
-    return (Box(from_offset=low if is_from else None, to_offset=high if is_to else None),)
+    return (RecordBounds(from_offset=low if is_from else None, to_offset=high if is_to else None),)
 
 
-def _any_of(column: str | None, values: list[Any]) -> Boxes:
+def _any_of(column: str | None, values: list[Any]) -> Alternatives:
     known = [value for value in values if isinstance(value, int)]
     if column is None or not known or len(known) < len(values):
         return EVERYTHING
     if column == "partition":
-        return (Box(partitions=frozenset(known)),)
+        return (RecordBounds(partitions=frozenset(known)),)
     (low,) = _compared(column, "GreaterThanOrEqual", min(known))
     (high,) = _compared(column, "LessThanOrEqual", max(known))
     return (low.meet(high),)
 
 
-def _either(one: Boxes, other: Boxes) -> Boxes:
+def _either(one: Alternatives, other: Alternatives) -> Alternatives:
     joined = tuple(dict.fromkeys([*one, *other]))
-    return EVERYTHING if Box() in joined or len(joined) > MAX_BOXES else joined
+    return EVERYTHING if RecordBounds() in joined or len(joined) > MAX_ALTERNATIVES else joined
 
 
 def _column(expression: Any) -> str | None:

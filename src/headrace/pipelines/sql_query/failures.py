@@ -1,8 +1,7 @@
 """What Spark's complaint about a query means, in one sentence with the place."""
 
-import logging
 import re
-from typing import TYPE_CHECKING
+from typing import TYPE_CHECKING, Any
 
 if TYPE_CHECKING:
     from pyspark.errors import PySparkException
@@ -11,9 +10,6 @@ _CONDITION = re.compile(r"^\s*\[[A-Z0-9_.]+\]\s*")
 _STATE = re.compile(r"\s*SQLSTATE: \w+.*", re.S)
 _PLACE = re.compile(r"line (\d+),? pos (\d+)")
 _QUOTED = re.compile(r"`((?:[^`]|``)*)`")
-
-# pyspark logs each complaint about a query as a page of JSON on stderr, besides raising it.
-_LOUD_LOGGERS = ("SQLQueryContextLogger", "DataFrameQueryContextLogger")
 
 # What Kafka allows in a topic's name.
 _TOPIC_NAME = re.compile(r"[a-zA-Z0-9._-]+")
@@ -24,14 +20,6 @@ _BUILT_IN = ["system", "builtin"]
 
 NOT_FOUND = "TABLE_OR_VIEW_NOT_FOUND"
 TOO_MANY_PARTS = "REQUIRES_SINGLE_PART_NAMESPACE"
-
-
-def hush() -> None:
-    """Keep pyspark from logging what it raises."""
-    from pyspark.logger import PySparkLogger
-
-    for name in _LOUD_LOGGERS:
-        PySparkLogger.getLogger(name).setLevel(logging.CRITICAL)
 
 
 def sentence_of(error: "PySparkException") -> str:
@@ -60,8 +48,13 @@ def sentence_of(error: "PySparkException") -> str:
 
 def place_of(error: "PySparkException") -> tuple[int, int] | None:
     """The line and the column it complains of, both from 1."""
-    place = _PLACE.search(str(error))
-    return (int(place[1]), int(place[2]) + 1) if place else None
+    from pyspark.errors import AnalysisException
+
+    java: Any = getattr(error, "_origin", None) if isinstance(error, AnalysisException) else None
+    if java is None:
+        return None
+    line, column = java.line(), java.startPosition()
+    return (line.get(), column.get() + 1) if line.isDefined() and column.isDefined() else None
 
 
 def never_a_topic(name: list[str]) -> str | None:

@@ -5,25 +5,30 @@ it are older. An upper one is not, since producers stamp records in any order; i
 where the broker stamps them, with a margin for a clock that was set back.
 """
 
-from headrace.pipelines.source import Ranges
-from headrace.pipelines.sql_query.bounds import Box, Boxes
-from headrace.pipelines.topic_positions import Partition, TopicPositions
+from headrace.client.librdkafka import Partition
+from headrace.pipelines.source import OffsetRanges
+from headrace.pipelines.sql_query.bounds import Alternatives, RecordBounds
+from headrace.pipelines.topic_positions import TopicPositions
 
 # Wider than what NTP corrects in one step, and than a query takes from its first plan to its last.
 UPPER_MARGIN_MS = 300_000
 
 
 def narrow(
-    positions: TopicPositions, whole: Ranges, boxes: Boxes, *, has_broker_times: bool
-) -> Ranges:
-    """The offsets of one topic that any of the boxes may have, as one range a partition."""
+    positions: TopicPositions,
+    whole: OffsetRanges,
+    alternatives: Alternatives,
+    *,
+    has_broker_times: bool,
+) -> OffsetRanges:
+    """The offsets of one topic that any of the alternatives may have, as one range a partition."""
     times = _Times(positions, list(whole))
-    narrowed = Ranges()
+    narrowed = OffsetRanges()
     for partition, (first, end) in whole.items():
         parts = [
-            _range(times, partition, (first, end), box, has_broker_times=has_broker_times)
-            for box in boxes
-            if box.partitions is None or partition[1] in box.partitions
+            _range(times, partition, (first, end), bounds, has_broker_times=has_broker_times)
+            for bounds in alternatives
+            if bounds.partitions is None or partition[1] in bounds.partitions
         ]
         held = [(low, high) for low, high in parts if low < high]
         if held:
@@ -37,19 +42,19 @@ def _range(
     times: "_Times",
     partition: Partition,
     whole: tuple[int, int],
-    box: Box,
+    bounds: RecordBounds,
     *,
     has_broker_times: bool,
 ) -> tuple[int, int]:
     low, high = whole
-    if box.from_offset is not None:
-        low = max(low, box.from_offset)
-    if box.to_offset is not None:
-        high = min(high, box.to_offset + 1)
-    if box.from_ms is not None:
-        low = max(low, times.first_at(box.from_ms, partition))
-    if box.to_ms is not None and has_broker_times:
-        high = min(high, times.first_at(box.to_ms + 1 + UPPER_MARGIN_MS, partition))
+    if bounds.from_offset is not None:
+        low = max(low, bounds.from_offset)
+    if bounds.to_offset is not None:
+        high = min(high, bounds.to_offset + 1)
+    if bounds.from_ms is not None:
+        low = max(low, times.first_at(bounds.from_ms, partition))
+    if bounds.to_ms is not None and has_broker_times:
+        high = min(high, times.first_at(bounds.to_ms + 1 + UPPER_MARGIN_MS, partition))
     return low, high
 
 

@@ -13,13 +13,13 @@ from typing import TYPE_CHECKING, Any
 from headrace.client.bus import Bus
 from headrace.pipelines.errors import PipelineDefinitionError, SourceError
 from headrace.pipelines.json_shape import quoted
-from headrace.pipelines.source import Ranges, read_ranges
-from headrace.pipelines.sql_query.bounds import EVERYTHING, Boxes, bounds_of
+from headrace.pipelines.source import OffsetRanges, read_ranges
+from headrace.pipelines.spark.session import silence_query_loggers
+from headrace.pipelines.sql_query.bounds import EVERYTHING, Alternatives, bounds_of
 from headrace.pipelines.sql_query.failures import (
     NOT_FOUND,
     TOO_MANY_PARTS,
     files_of,
-    hush,
     is_built_in,
     is_file,
     names_in,
@@ -48,9 +48,9 @@ class TopicRead:
     """What a query reads of one topic; ranges are half-open."""
 
     topic: str
-    whole: Ranges
+    whole: OffsetRanges
     shape: Shape
-    ranges: Ranges = field(default_factory=dict)
+    ranges: OffsetRanges = field(default_factory=dict)
 
     @property
     def records(self) -> int:
@@ -83,7 +83,7 @@ class TopicQuery:
         self._positions = TopicPositions(bus)
         self._format = format
         self._schemas = dict(schemas or {})
-        hush()
+        silence_query_loggers()
 
     def answer(self, query: str, *, limit: int | None = None, is_bounded: bool = True) -> Answer:
         """Plan the query, at most `limit` rows of it; PipelineError says what is wrong with it.
@@ -161,31 +161,31 @@ class TopicQuery:
         records = read_ranges(self._session, self._bus, read.ranges)
         as_table(records, read.shape).createOrReplaceTempView(quoted(read.topic))
 
-    def _narrowed(self, read: TopicRead, boxes: Boxes) -> Ranges:
+    def _narrowed(self, read: TopicRead, alternatives: Alternatives) -> OffsetRanges:
         has_broker_times = False
-        if any(box.to_ms is not None for box in boxes):
+        if any(bounds.to_ms is not None for bounds in alternatives):
             stamped = self._positions.has_times_in_order([read.topic])
             # The setting tells of new records; the oldest may have come before it was made.
             has_broker_times = (
                 stamped.get(read.topic, False)
                 and take_sample(self._bus, read.whole).has_broker_times
             )
-        return narrow(self._positions, read.whole, boxes, has_broker_times=has_broker_times)
+        return narrow(self._positions, read.whole, alternatives, has_broker_times=has_broker_times)
 
 
 def _optimised(frame: "DataFrame") -> Any:
     return frame._jdf.queryExecution().optimizedPlan()
 
 
-def _is_covered(now: Mapping[str, Boxes], before: Mapping[str, Boxes]) -> bool:
+def _is_covered(now: Mapping[str, Alternatives], before: Mapping[str, Alternatives]) -> bool:
     """Whether the offsets found for the bounds `before` have all of those of `now`.
 
     The clock goes on between two plans, and with it the meaning of now().
     """
     return all(
-        any(box.is_inside(other, UPPER_MARGIN_MS) for other in before.get(topic, EVERYTHING))
-        for topic, boxes in now.items()
-        for box in boxes
+        any(bounds.is_inside(other, UPPER_MARGIN_MS) for other in before.get(topic, EVERYTHING))
+        for topic, alternatives in now.items()
+        for bounds in alternatives
     )
 
 

@@ -4,8 +4,8 @@ from collections.abc import Mapping
 from itertools import count
 
 from headrace.coordinators.groups.classic.group import ClassicGroup
-from headrace.coordinators.groups.classic.limits import ClassicLimits
 from headrace.coordinators.groups.consumer_protocol import Subscription, encode_subscription
+from headrace.coordinators.groups.limits import ClassicLimits
 from headrace.coordinators.groups.messages import (
     GroupOutcome,
     JoinReply,

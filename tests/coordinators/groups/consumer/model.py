@@ -5,7 +5,7 @@ from uuid import UUID
 
 from headrace.coordinators.errors import GroupError
 from headrace.coordinators.groups.consumer.group import ConsumerGroup
-from headrace.coordinators.groups.consumer.limits import ConsumerLimits
+from headrace.coordinators.groups.limits import ConsumerLimits
 from headrace.coordinators.groups.messages import (
     ConsumerHeartbeatReply,
     ConsumerHeartbeatRequest,

@@ -15,12 +15,12 @@ from headrace.coordinators.errors import (
     RebalanceInProgressError,
     UnknownMemberError,
 )
-from headrace.coordinators.groups.consumer.limits import ConsumerLimits
 from headrace.coordinators.groups.consumer_protocol import (
     Subscription,
     decode_assignment,
     encode_subscription,
 )
+from headrace.coordinators.groups.limits import ConsumerLimits
 from headrace.coordinators.groups.messages import LeavingMember
 
 WISHES = encode_subscription(Subscription(("apples",)))

@@ -1,7 +1,7 @@
 from tests.coordinators.groups.consumer.model import Bench, Topics
 
 from headrace.coordinators.groups.consumer.deadlines import MemberDeadlines
-from headrace.coordinators.groups.consumer.limits import ConsumerLimits
+from headrace.coordinators.groups.limits import ConsumerLimits
 
 
 def test_a_silent_member_is_fenced_after_its_session() -> None:

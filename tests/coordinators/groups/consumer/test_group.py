@@ -8,7 +8,7 @@ from headrace.coordinators.errors import (
     StaleMemberEpochError,
     UnknownMemberError,
 )
-from headrace.coordinators.groups.consumer.limits import ConsumerLimits
+from headrace.coordinators.groups.limits import ConsumerLimits
 
 
 @pytest.fixture

@@ -4,7 +4,7 @@ import pytest
 from tests.coordinators.groups.consumer.model import GROUP, Bench, Topics, durable
 
 from headrace.coordinators.errors import FencedMemberEpochError, GroupFullError, UnknownMemberError
-from headrace.coordinators.groups.consumer.limits import ConsumerLimits
+from headrace.coordinators.groups.limits import ConsumerLimits
 from headrace.coordinators.groups.messages import (
     ConsumerHeartbeatReply,
     ConsumerHeartbeatRequest,

@@ -5,9 +5,7 @@ from tests.coordinators.groups.consumer.model import GROUP, Bench, Topics, durab
 
 from headrace.coordinators.errors import GroupNotFoundError, RebalanceInProgressError
 from headrace.coordinators.groups.classic.group import ClassicGroup
-from headrace.coordinators.groups.classic.limits import ClassicLimits
 from headrace.coordinators.groups.consumer.downgrade import Downgrade
-from headrace.coordinators.groups.consumer.limits import ConsumerLimits
 from headrace.coordinators.groups.consumer.migration import (
     Upgrade,
     downgraded,
@@ -20,6 +18,7 @@ from headrace.coordinators.groups.consumer_protocol import (
     encode_assignment,
     encode_subscription,
 )
+from headrace.coordinators.groups.limits import ClassicLimits, ConsumerLimits
 from headrace.coordinators.groups.messages import GroupOutcome, LeavingMember
 from headrace.coordinators.groups.records import ClassicMember, GroupMetadata, Tombstone
 

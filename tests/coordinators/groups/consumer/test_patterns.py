@@ -2,12 +2,12 @@ import pytest
 from tests.coordinators.groups.consumer.model import GROUP, Bench, Topics
 
 from headrace.coordinators.errors import InvalidRegexError
-from headrace.coordinators.groups.consumer.limits import ConsumerLimits
 from headrace.coordinators.groups.consumer.patterns import (
     NAMES_AT_ONCE,
     TopicMatcher,
     compile_pattern,
 )
+from headrace.coordinators.groups.limits import ConsumerLimits
 from headrace.coordinators.groups.messages import ConsumerHeartbeatReply
 from headrace.coordinators.groups.records import ResolvedRegex, Tombstone
 

@@ -14,8 +14,8 @@ from hypothesis.stateful import (
 )
 from tests.coordinators.groups.consumer.model import Bench, Client, Topics, durable
 
-from headrace.coordinators.groups.consumer.limits import ConsumerLimits
 from headrace.coordinators.groups.consumer.state import STABLE
+from headrace.coordinators.groups.limits import ConsumerLimits
 
 TOPICS = ("apples", "pears", "plums")
 ROUNDS_TO_CALM = 5

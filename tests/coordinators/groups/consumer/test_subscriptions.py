@@ -3,8 +3,8 @@
 import pytest
 from tests.coordinators.groups.consumer.model import Bench, Topics
 
-from headrace.coordinators.groups.consumer.limits import ConsumerLimits
 from headrace.coordinators.groups.consumer.subscriptions import metadata_hash
+from headrace.coordinators.groups.limits import ConsumerLimits
 
 
 @pytest.fixture

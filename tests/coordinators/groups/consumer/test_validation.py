@@ -1,8 +1,8 @@
 import pytest
 
 from headrace.coordinators.errors import GroupError, GroupRequestError, UnsupportedAssignorError
-from headrace.coordinators.groups.consumer.limits import ConsumerLimits
 from headrace.coordinators.groups.consumer.validation import validate_heartbeat
+from headrace.coordinators.groups.limits import ConsumerLimits
 from headrace.coordinators.groups.messages import ConsumerHeartbeatRequest
 
 LIMITS = ConsumerLimits()

@@ -10,7 +10,7 @@ from tests.pipelines.sinks.lake.lakes import data_files, offsets_in, records, ru
 from headrace.pipelines.definition import OpenSink
 from headrace.pipelines.errors import SinkError
 from headrace.pipelines.hadoop_files import HadoopFiles
-from headrace.pipelines.sinks.lake import LakeSink, compact, read_lake
+from headrace.pipelines.sinks.lake import LakeSink, compact_lake, read_lake
 from headrace.pipelines.sinks.lake import compaction as compaction_module
 
 if TYPE_CHECKING:
@@ -42,7 +42,7 @@ def lake(written: Path, tmp_path: Path) -> Path:
 def test_small_files_become_one_in_the_order_of_the_log(spark: "SparkSession", lake: Path) -> None:
     before = read_lake(spark, str(lake)).collect()
 
-    merged, made = compact(spark, str(lake))
+    merged, made = compact_lake(spark, str(lake))
 
     (only,) = data_files(lake)
     assert (merged, made) == (6, 1)
@@ -51,7 +51,7 @@ def test_small_files_become_one_in_the_order_of_the_log(spark: "SparkSession", l
     assert "date" not in table.column_names
     places = list(zip(*(table[name].to_pylist() for name in ("partition", "offset")), strict=True))
     assert places == sorted(places)
-    assert compact(spark, str(lake)) == (0, 0)
+    assert compact_lake(spark, str(lake)) == (0, 0)
     assert not list(lake.glob("_headrace/staging/*/*"))
     assert not (lake / "_headrace/compacting").exists()
 
@@ -93,11 +93,11 @@ def test_two_do_not_compact_at_once(spark: "SparkSession", lake: Path) -> None:
     lock = lake / "_headrace/compacting"
     lock.write_text(f'{{"app": "other", "token": "x", "since_ms": "{now_ms}"}}')
     with pytest.raises(SinkError, match="compacted by another"):
-        compact(spark, str(lake))
+        compact_lake(spark, str(lake))
 
     # The lease of one who died runs out.
     lock.write_text('{"app": "other", "token": "x", "since_ms": "0"}')
-    assert compact(spark, str(lake)) == (6, 1)
+    assert compact_lake(spark, str(lake)) == (6, 1)
 
 
 def test_files_that_a_note_still_speaks_of_are_left_alone(
@@ -109,7 +109,7 @@ def test_files_that_a_note_still_speaks_of_are_left_alone(
     note = f'{{"moves": [["_headrace/staging/other/x/f", "{moved}"]], "removes": []}}'
     (folder / f"batch-{7:019}.json").write_text(note)
 
-    compact(spark, str(lake))
+    compact_lake(spark, str(lake))
 
     assert lake / moved in data_files(lake)
     assert offsets_in(lake) == list(range(12))

@@ -5,7 +5,7 @@ from typing import TYPE_CHECKING
 import pytest
 from tests.pipelines.sinks.lake.lakes import records, run_of, write
 
-from headrace.pipelines.sinks.lake import LakeSink, compact, read_lake
+from headrace.pipelines.sinks.lake import LakeSink, compact_lake, read_lake
 from headrace.pipelines.sinks.lake.delta import optimize
 from headrace.pipelines.spans import Written
 
@@ -43,7 +43,7 @@ def test_apps_share_a_delta_table_and_small_files_are_merged(
     assert rows.where("hour = 11 and date = '2026-11-16'").count() == 6
     assert dict(rows.dtypes)["date"] == "date"
     assert optimize(spark, place, before=datetime(2026, 11, 16, 10, tzinfo=UTC)) == (0, 0)
-    merged, made = compact(spark, place)
+    merged, made = compact_lake(spark, place)
     assert (merged > made, made) == (True, 2)
     assert offsets_of(spark, place) == list(range(12))
 

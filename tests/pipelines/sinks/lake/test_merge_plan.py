@@ -1,4 +1,4 @@
-from headrace.pipelines.hadoop_files import Entry
+from headrace.pipelines.hadoop_files import FileStatus
 from headrace.pipelines.sinks.lake.merge_plan import (
     MIB,
     TARGET_BYTES,
@@ -14,8 +14,8 @@ END_MS = 1_794_826_800_000  # 2026-11-16T11:00Z
 MINUTE_MS = 60_000
 
 
-def files(*sizes: int) -> list[Entry]:
-    return [Entry(f"{number}.parquet", False, size, 0) for number, size in enumerate(sizes)]
+def files(*sizes: int) -> list[FileStatus]:
+    return [FileStatus(f"{number}.parquet", False, size, 0) for number, size in enumerate(sizes)]
 
 
 def test_an_hour_is_quiet_ten_minutes_after_its_end_and_its_last_file() -> None:

@@ -11,7 +11,8 @@ import pytest
 from tests.pipelines.sinks.lake.lakes import START_MS, run_of, write
 
 from headrace.pipelines.errors import SinkError, SourceError
-from headrace.pipelines.sinks.lake import LakeSink, compact, lake_schema, read_lake
+from headrace.pipelines.sinks.lake import LakeSink, compact_lake, read_lake
+from headrace.pipelines.sinks.lake.lake_schema import LakeSchema
 from headrace.pipelines.sinks.lake.widening import ClashError
 
 if TYPE_CHECKING:
@@ -104,7 +105,7 @@ def as_read(spark: "SparkSession", lake: Path) -> "tuple[dict[str, str], list[di
 def as_compacted(
     spark: "SparkSession", lake: Path
 ) -> "tuple[dict[str, str], list[dict[str, Any]]]":
-    assert compact(spark, str(lake)) == (2, 1)
+    assert compact_lake(spark, str(lake)) == (2, 1)
     return read(spark, lake)
 
 
@@ -143,13 +144,13 @@ def test_a_lake_with_notes_of_its_schemas_is_not_looked_through(
     write(sink, rows(spark, 0, {"x": "1"}), 0)
     write(sink, rows(spark, 1, {"x": f"{BIG}L", "y": "'n'"}), 1)
     looked = list[int]()
-    real = lake_schema.schemas_of
+    real = LakeSchema._schemas_of
 
-    def schemas_of(spark: "SparkSession", paths: list[str]) -> object:
-        looked.append(len(paths))
-        return real(spark, paths)
+    def schemas_of(schema: LakeSchema, names: list[str]) -> object:
+        looked.append(len(names))
+        return real(schema, names)
 
-    monkeypatch.setattr(lake_schema, "schemas_of", schemas_of)
+    monkeypatch.setattr(LakeSchema, "_schemas_of", schemas_of)
     noted = read_lake(spark, str(tmp_path)).dtypes
     assert not looked
 
@@ -224,7 +225,7 @@ def test_a_lake_that_others_mixed_is_told_by_column_types_and_file(
     ):
         read_lake(spark, str(tmp_path))
     with pytest.raises(ClashError, match="cannot be read as one"):
-        compact(spark, str(tmp_path))
+        compact_lake(spark, str(tmp_path))
     assert len(list(folder.glob("*.parquet"))) == len(files)
 
 

@@ -2,7 +2,7 @@ from typing import TYPE_CHECKING
 
 import pytest
 
-from headrace.pipelines.sinks.lake.widening import Change, ClashError, changes, united
+from headrace.pipelines.sinks.lake.widening import ClashError, TypeChange, changes, united
 
 if TYPE_CHECKING:
     from pyspark.sql.types import StructType
@@ -123,7 +123,7 @@ def test_changes_are_paths_as_sql_writes_them() -> None:
     )
 
     assert changes(before, after) == [
-        Change("`x y`.`b`", "bigint"),
-        Change("`l`.element", "double"),
-        Change("`m`.value", "double"),
+        TypeChange("`x y`.`b`", "bigint"),
+        TypeChange("`l`.element", "double"),
+        TypeChange("`m`.value", "double"),
     ]

@@ -124,7 +124,7 @@ def test_values_no_table_holds_are_replaced_alike_and_told(table: TestTable) -> 
         ("a", "\ufffd", None, 1.5),
         ("c", "d", None, None),
     ]
-    assert changes.notes == [
+    assert list(changes.notes.values()) == [
         "column text: 1 value no table holds replaced, the first in topic-0 at offset 0",
         "column real: 2 values no table holds replaced, the first in topic-0 at offset 0",
         "column x: 1 value no table holds replaced, the first in topic-0 at offset 1",

@@ -16,7 +16,6 @@ from headrace.coordinators.errors import (
     UnknownMemberError,
 )
 from headrace.coordinators.groups.classic.join import Join, Undo, take_back
-from headrace.coordinators.groups.classic.limits import ClassicLimits
 from headrace.coordinators.groups.classic.member import Member, Protocols
 from headrace.coordinators.groups.classic.rebalance import Rebalance
 from headrace.coordinators.groups.classic.states import (
@@ -26,6 +25,7 @@ from headrace.coordinators.groups.classic.states import (
     PREPARING_REBALANCE,
     STABLE,
 )
+from headrace.coordinators.groups.limits import ClassicLimits
 from headrace.coordinators.groups.messages import (
     CONSUMER_PROTOCOL_TYPE,
     DescribedGroup,

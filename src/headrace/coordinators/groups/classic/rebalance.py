@@ -19,7 +19,6 @@ from headrace.coordinators.errors import (
     RebalanceInProgressError,
     UnknownMemberError,
 )
-from headrace.coordinators.groups.classic.limits import ClassicLimits
 from headrace.coordinators.groups.classic.member import Member, Protocols
 from headrace.coordinators.groups.classic.membership import Membership
 from headrace.coordinators.groups.classic.states import (
@@ -30,6 +29,7 @@ from headrace.coordinators.groups.classic.states import (
     STABLE,
 )
 from headrace.coordinators.groups.consumer_protocol import decode_topics
+from headrace.coordinators.groups.limits import ClassicLimits
 from headrace.coordinators.groups.messages import (
     CONSUMER_PROTOCOL_TYPE,
     GroupOutcome,

@@ -3,10 +3,10 @@
 from collections.abc import Callable
 
 from headrace.coordinators.groups.consumer.deadlines import MemberDeadlines
-from headrace.coordinators.groups.consumer.limits import ConsumerLimits
 from headrace.coordinators.groups.consumer.resolution import Resolution
 from headrace.coordinators.groups.consumer.state import UNREVOKED_PARTITIONS, GroupState
 from headrace.coordinators.groups.consumer.step import Step
+from headrace.coordinators.groups.limits import ConsumerLimits
 from headrace.coordinators.groups.messages import TopicsView
 from headrace.coordinators.groups.records import ConsumerGroupMember, CurrentAssignment
 

@@ -8,7 +8,6 @@ from collections import Counter
 from collections.abc import Collection, Mapping
 from dataclasses import dataclass, field
 
-from headrace.coordinators.groups.consumer.limits import ConsumerLimits
 from headrace.coordinators.groups.consumer.membership import FoundMember, removal
 from headrace.coordinators.groups.consumer.state import GroupState
 from headrace.coordinators.groups.consumer_protocol import (
@@ -16,6 +15,7 @@ from headrace.coordinators.groups.consumer_protocol import (
     decode_subscription,
     encode_assignment,
 )
+from headrace.coordinators.groups.limits import ConsumerLimits
 from headrace.coordinators.groups.messages import CONSUMER_PROTOCOL_TYPE, GroupOutcome, TopicsView
 from headrace.coordinators.groups.records import (
     Assignment,

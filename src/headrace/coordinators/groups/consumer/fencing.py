@@ -3,10 +3,10 @@
 from collections.abc import Collection
 
 from headrace.coordinators.groups.consumer.downgrade import Downgrade, downgrade, must_downgrade
-from headrace.coordinators.groups.consumer.limits import ConsumerLimits
 from headrace.coordinators.groups.consumer.membership import removal
 from headrace.coordinators.groups.consumer.state import GroupState
 from headrace.coordinators.groups.consumer.subscriptions import group_topics, metadata_hash
+from headrace.coordinators.groups.limits import ConsumerLimits
 from headrace.coordinators.groups.messages import GroupOutcome, TopicsView
 from headrace.coordinators.groups.records import (
     ConsumerGroupMetadata,

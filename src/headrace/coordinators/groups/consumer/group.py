@@ -17,13 +17,13 @@ from headrace.coordinators.groups.consumer.core import Core
 from headrace.coordinators.groups.consumer.downgrade import tombstones
 from headrace.coordinators.groups.consumer.fencing import fence
 from headrace.coordinators.groups.consumer.heartbeats import Heartbeats
-from headrace.coordinators.groups.consumer.limits import ConsumerLimits
 from headrace.coordinators.groups.consumer.membership import known_member
 from headrace.coordinators.groups.consumer.reconciliation import with_epochs
 from headrace.coordinators.groups.consumer.resolution import Resolution
 from headrace.coordinators.groups.consumer.state import NOTHING, UNREVOKED_PARTITIONS
 from headrace.coordinators.groups.consumer.subscriptions import group_topics
 from headrace.coordinators.groups.consumer.target import preferred_assignor
+from headrace.coordinators.groups.limits import ConsumerLimits
 from headrace.coordinators.groups.messages import (
     CONSUMER_PROTOCOL_TYPE,
     ConsumerHeartbeatReply,

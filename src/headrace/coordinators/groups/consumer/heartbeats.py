@@ -5,7 +5,6 @@ A heartbeat that has no news and gets none is answered after a few comparisons.
 
 from headrace.coordinators.groups.consumer.core import Core
 from headrace.coordinators.groups.consumer.fencing import fence
-from headrace.coordinators.groups.consumer.limits import ConsumerLimits
 from headrace.coordinators.groups.consumer.membership import (
     FoundMember,
     joining_member,
@@ -21,6 +20,7 @@ from headrace.coordinators.groups.consumer.validation import (
     STATIC_LEAVE_EPOCH,
     validate_heartbeat,
 )
+from headrace.coordinators.groups.limits import ConsumerLimits
 from headrace.coordinators.groups.messages import (
     ConsumerHeartbeatReply,
     ConsumerHeartbeatRequest,

@@ -9,9 +9,9 @@ from headrace.coordinators.errors import (
     UnknownMemberError,
     UnreleasedInstanceError,
 )
-from headrace.coordinators.groups.consumer.limits import ConsumerLimits
 from headrace.coordinators.groups.consumer.state import NOTHING, GroupState
 from headrace.coordinators.groups.consumer.validation import JOIN_EPOCH, STATIC_LEAVE_EPOCH
+from headrace.coordinators.groups.limits import ConsumerLimits
 from headrace.coordinators.groups.records import (
     Assignment,
     ConsumerGroupMember,

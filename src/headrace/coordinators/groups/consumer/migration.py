@@ -9,11 +9,9 @@ from uuid import UUID
 
 from headrace.coordinators.errors import GroupNotFoundError
 from headrace.coordinators.groups.classic.group import ClassicGroup
-from headrace.coordinators.groups.classic.limits import ClassicLimits
 from headrace.coordinators.groups.classic.member import Member
 from headrace.coordinators.groups.consumer.downgrade import Downgrade
 from headrace.coordinators.groups.consumer.group import ConsumerGroup
-from headrace.coordinators.groups.consumer.limits import ConsumerLimits
 from headrace.coordinators.groups.consumer.state import STABLE
 from headrace.coordinators.groups.consumer.subscriptions import metadata_hash
 from headrace.coordinators.groups.consumer_protocol import (
@@ -21,6 +19,7 @@ from headrace.coordinators.groups.consumer_protocol import (
     decode_assignment,
     decode_subscription,
 )
+from headrace.coordinators.groups.limits import ClassicLimits, ConsumerLimits
 from headrace.coordinators.groups.messages import CONSUMER_PROTOCOL_TYPE, GroupOutcome, TopicsView
 from headrace.coordinators.groups.records import (
     Assignment,

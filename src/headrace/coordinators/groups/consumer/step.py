@@ -6,7 +6,6 @@ heartbeat of the new one and a JoinGroup of a classic member end up here.
 
 from collections.abc import Mapping
 
-from headrace.coordinators.groups.consumer.limits import ConsumerLimits
 from headrace.coordinators.groups.consumer.reconciliation import Reconciliation
 from headrace.coordinators.groups.consumer.resolution import Resolution
 from headrace.coordinators.groups.consumer.state import NOTHING, STABLE, GroupState
@@ -16,6 +15,7 @@ from headrace.coordinators.groups.consumer.subscriptions import (
     topic_ids_of,
 )
 from headrace.coordinators.groups.consumer.target import compute_target, may_assign
+from headrace.coordinators.groups.limits import ConsumerLimits
 from headrace.coordinators.groups.messages import TopicsView
 from headrace.coordinators.groups.records import (
     Assignment,

@@ -4,9 +4,9 @@ from collections import Counter
 
 from headrace.coordinators.groups.consumer.assignors import ASSIGNORS
 from headrace.coordinators.groups.consumer.assignors.spec import MemberSpec
-from headrace.coordinators.groups.consumer.limits import ConsumerLimits
 from headrace.coordinators.groups.consumer.state import NOTHING, GroupState
 from headrace.coordinators.groups.consumer.subscriptions import Regexes, topics_of
+from headrace.coordinators.groups.limits import ConsumerLimits
 from headrace.coordinators.groups.messages import TopicsView
 from headrace.coordinators.groups.records import Assignment, ConsumerGroupMember
 

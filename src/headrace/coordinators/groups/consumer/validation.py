@@ -1,7 +1,7 @@
 """What a ConsumerGroupHeartbeat may say, before anyone looks at the group. Words are Kafka's."""
 
 from headrace.coordinators.errors import GroupRequestError, UnsupportedAssignorError
-from headrace.coordinators.groups.consumer.limits import ConsumerLimits
+from headrace.coordinators.groups.limits import ConsumerLimits
 from headrace.coordinators.groups.messages import ConsumerHeartbeatRequest
 
 JOIN_EPOCH = 0

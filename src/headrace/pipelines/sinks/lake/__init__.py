@@ -3,9 +3,9 @@
 from headrace.pipelines.sinks.lake.sink import (
     LAKE_OPTIONS,
     LakeSink,
-    compact,
+    compact_lake,
     from_uri,
     read_lake,
 )
 
-__all__ = ["LAKE_OPTIONS", "LakeSink", "compact", "from_uri", "read_lake"]
+__all__ = ["LAKE_OPTIONS", "LakeSink", "compact_lake", "from_uri", "read_lake"]

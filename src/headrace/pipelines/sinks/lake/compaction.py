@@ -14,12 +14,12 @@ from uuid import uuid4
 
 from headrace.pipelines.definition import RECORD_COLUMN
 from headrace.pipelines.errors import SinkError
-from headrace.pipelines.hadoop_files import Entry, HadoopFiles, TakenError
+from headrace.pipelines.hadoop_files import FileStatus, HadoopFiles, TakenError
 from headrace.pipelines.sinks.lake import staging
 from headrace.pipelines.sinks.lake.lake_schema import LakeSchema
 from headrace.pipelines.sinks.lake.layout import data_files, hour_folders
 from headrace.pipelines.sinks.lake.merge_plan import TINY_FILES, is_quiet, merge_all, merge_tiny
-from headrace.pipelines.sinks.lake.notes import HOME, Note, Notes, pending_files
+from headrace.pipelines.sinks.lake.notes import HOME, LakeNote, LakeNotes, pending_files
 from headrace.pipelines.sinks.lake.widening import ClashError
 from headrace.pipelines.sinks.lake.write_options import apply_settings
 
@@ -95,7 +95,7 @@ class Compactor:
         if self._holder() == self._app_id:
             self._files.delete(LOCK)
 
-    def merge(self, folder: str, group: Sequence[Entry]) -> int | None:
+    def merge(self, folder: str, group: Sequence[FileStatus]) -> int | None:
         """Merge these files of an hour; how many were, or None if another compacts this lake."""
         token = f"{_now_ms()}-{uuid4().hex[:8]}"
         if not self._take_lock(token):
@@ -108,7 +108,7 @@ class Compactor:
         finally:
             self.release()
 
-    def _is_merged(self, folder: str, group: Sequence[Entry]) -> bool:
+    def _is_merged(self, folder: str, group: Sequence[FileStatus]) -> bool:
         """Try it. What Spark cannot merge stays as it is: the batches matter more."""
         from py4j.protocol import Py4JError
         from pyspark.errors import PySparkException
@@ -137,8 +137,8 @@ class Compactor:
         ]
         is_ours = self._held_by() == token
         if is_ours:
-            note = Note(tuple(moves), tuple(names))
-            Notes(self._files, self._app_id).commit_compaction(token, note)
+            note = LakeNote(tuple(moves), tuple(names))
+            LakeNotes(self._files, self._app_id).commit_compaction(token, note)
         self._files.delete(attempt)
         return len(names) if is_ours else 0
 

@@ -30,7 +30,7 @@ _LINES = ('{"txn"', '{"commitInfo"')
 
 
 @dataclass(frozen=True, slots=True)
-class Said:
+class DeltaNote:
     """What a commit says: whose it is, and what the app has with it."""
 
     attempt: str
@@ -41,7 +41,7 @@ class Said:
         return {"attempt": self.attempt, "written": json.loads(self.written.to_json())}
 
     @classmethod
-    def from_json(cls, fields: dict[str, Any]) -> "Said":
+    def from_json(cls, fields: dict[str, Any]) -> "DeltaNote":
         """Read what `to_json` rendered."""
         return cls(fields["attempt"], Written.from_json(json.dumps(fields["written"])))
 
@@ -57,7 +57,7 @@ class DeltaNotes:
         self._is_kept = False
         # Of the last commit of this app that was seen.
         self.version = NO_VERSION
-        self.said = Said("", Written())
+        self.said = DeltaNote("", Written())
 
     def refresh(self, table: DeltaTable | None) -> None:
         """Learn what the table has; None: there is none."""
@@ -66,14 +66,14 @@ class DeltaNotes:
         if (table_id, version) == (self._table_id, self.version):
             return
         self._table_id, self.version, self._is_kept = table_id, version, False
-        self.said = Said("", Written())
+        self.said = DeltaNote("", Written())
         if table and version != NO_VERSION:
             self.said = self._kept() or self._committed(table)
 
-    def next(self, batch: Batch) -> Said:
+    def next(self, batch: Batch) -> DeltaNote:
         """What the next commit will say. What the last one said is kept first."""
         self.keep()
-        return Said(uuid4().hex, self.said.written.after(batch))
+        return DeltaNote(uuid4().hex, self.said.written.after(batch))
 
     def keep(self) -> None:
         """Put what was learnt beside the table, in place of what was kept before."""
@@ -91,7 +91,7 @@ class DeltaNotes:
                 self._files.delete(f"{self._folder}/{entry.name}")
         self._is_kept = True
 
-    def _kept(self) -> Said | None:
+    def _kept(self) -> DeltaNote | None:
         name = f"{self._folder}/{self.version}.json"
         if not self._files.exists(name):
             return None
@@ -100,9 +100,9 @@ class DeltaNotes:
         if note.pop("table") != self._table_id:
             return None
         self._is_kept = True
-        return Said.from_json(note)
+        return DeltaNote.from_json(note)
 
-    def _committed(self, table: DeltaTable) -> Said:
+    def _committed(self, table: DeltaTable) -> DeltaNote:
         """Look for the commit in Delta's log, from its end."""
         names = {entry.name for entry in self._files.list(DELTA_LOG)}
         for number in range(table.version, -1, -1):
@@ -112,7 +112,7 @@ class DeltaNotes:
             lines = self._files.read(f"{DELTA_LOG}/{name}").splitlines()
             actions = [json.loads(line) for line in lines if line.startswith(_LINES)]
             if any(self._is_ours(action.get("txn", {})) for action in actions):
-                return _said_in(actions) or Said("", Written.former(self.version))
+                return _said_in(actions) or DeltaNote("", Written.former(self.version))
         # An older version, which took the batch's number, kept no files.
         if self._files.list(self._folder):
             raise SinkError(
@@ -120,20 +120,20 @@ class DeltaNotes:
                 f"{self._app_id}, and no file in {self._folder} says what was written with it; "
                 "begin anew with another table and another checkpoint"
             )
-        return Said("", Written.former(self.version))
+        return DeltaNote("", Written.former(self.version))
 
     def _is_ours(self, txn: dict[str, Any]) -> bool:
         return (txn.get("appId"), txn.get("version")) == (self._app_id, self.version)
 
 
-def user_metadata(said: Said) -> str:
+def user_metadata(said: DeltaNote) -> str:
     """What a commit carries."""
     return json.dumps({_MARK: said.to_json()})
 
 
-def _said_in(actions: list[dict[str, Any]]) -> Said | None:
+def _said_in(actions: list[dict[str, Any]]) -> DeltaNote | None:
     for action in actions:
         text = action.get("commitInfo", {}).get("userMetadata") or ""
         if text.startswith(f'{{"{_MARK}"'):
-            return Said.from_json(json.loads(text)[_MARK])
+            return DeltaNote.from_json(json.loads(text)[_MARK])
     return None

@@ -5,7 +5,7 @@ from typing import TYPE_CHECKING, Any
 
 from headrace.pipelines.errors import SinkError
 from headrace.pipelines.sinks.lake.hours import is_hour_column
-from headrace.pipelines.sinks.lake.widening import Change, changes, leaf_types
+from headrace.pipelines.sinks.lake.widening import TypeChange, changes, leaf_types
 
 if TYPE_CHECKING:
     from pyspark.sql import SparkSession
@@ -37,7 +37,7 @@ class DeltaTable:
         whole = StructType.fromJson(json.loads(self._snapshot.metadata().schemaString()))
         return StructType([field for field in whole if not is_hour_column(field.name)])
 
-    def widen(self, whole: "StructType") -> list[Change]:
+    def widen(self, whole: "StructType") -> list[TypeChange]:
         """Make it take rows of such a schema; which columns have a wider type now.
 
         Columns that are missing are left to the write. The files stay as they are: readers widen

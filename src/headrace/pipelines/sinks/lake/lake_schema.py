@@ -8,15 +8,14 @@ notes, or one whose notes are gone, is looked through once, file by file.
 import hashlib
 import json
 import time
-from collections.abc import Sequence
-from typing import TYPE_CHECKING
+from collections.abc import Iterator, Sequence
+from typing import TYPE_CHECKING, Any
 
 from headrace.pipelines.hadoop_files import HadoopFiles, TakenError
-from headrace.pipelines.sinks.lake.footers import schemas_of
 from headrace.pipelines.sinks.lake.layout import all_data_files
 from headrace.pipelines.sinks.lake.names import sees_case
 from headrace.pipelines.sinks.lake.notes import HOME
-from headrace.pipelines.sinks.lake.widening import ClashError, TwinsError, united
+from headrace.pipelines.sinks.lake.widening import ClashError, SameNameError, united
 
 if TYPE_CHECKING:
     from pyspark.sql import SparkSession
@@ -25,6 +24,11 @@ if TYPE_CHECKING:
 SCHEMAS = f"{HOME}/schemas"
 _ENDING = ".json"
 _MS_DIGITS = 14  # so that names sort by time
+# Reading the end of a file, where Parquet keeps its schema, is waiting for the file system.
+_THREADS = 16
+# So many ends are held in Java's memory at once.
+_AT_ONCE = 1_000
+_SPARK_SCHEMA = "org.apache.spark.sql.parquet.row.metadata"
 
 
 class LakeSchema:
@@ -92,8 +96,8 @@ class LakeSchema:
         for schema, file in found:
             try:
                 self._united([schema])
-            except TwinsError as twins:
-                raise _unreadable(self._files.root, twins, file) from twins
+            except SameNameError as clash:
+                raise _unreadable(self._files.root, clash, file) from clash
         try:
             self._united([schema for schema, _ in found])
         except ClashError as clash:
@@ -112,7 +116,31 @@ class LakeSchema:
         ]
 
     def _schemas_of(self, names: Sequence[str]) -> "list[tuple[StructType, str]]":
-        return schemas_of(self._spark, [self._files.path(name) for name in names])
+        """The different schemas of these files, each with one file that has it."""
+        from pyspark.sql.types import StructType
+
+        found = dict[str, tuple[StructType, str]]()
+        for start in range(0, len(names), _AT_ONCE):
+            for path, own, physical in self._footers(names[start : start + _AT_ONCE]):
+                if (key := own or physical) in found:
+                    continue
+                if own is None:  # another than Spark wrote it
+                    schema = self._spark.read.parquet(path).schema
+                else:
+                    schema = StructType.fromJson(json.loads(own))
+                found[key] = schema, path
+        return list(found.values())
+
+    def _footers(self, names: Sequence[str]) -> Iterator[tuple[str, str | None, str]]:
+        """Of each file its path, the schema Spark noted, and where it noted none Parquet's own."""
+        jvm: Any = self._spark._jvm
+        conf = self._files.configuration({"parquet.metadata.read.parallelism": str(_THREADS)})
+        reader = jvm.org.apache.parquet.hadoop.ParquetFileReader
+        for footer in reader.readAllFootersInParallel(conf, self._files.statuses(names), True):
+            meta = footer.getParquetMetadata().getFileMetaData()
+            own = meta.getKeyValueMetaData().get(_SPARK_SCHEMA)
+            physical = "" if own is not None else meta.getSchema().toString()
+            yield footer.getFile().toString(), own, physical
 
     def _united(self, schemas: "Sequence[StructType]") -> "StructType":
         return united(schemas, is_case_sensitive=self.is_case_sensitive)
@@ -127,12 +155,12 @@ def _mixed(root: str, clash: ClashError, found: "Sequence[tuple[StructType, str]
     return ClashError(clash.column, clash.has, clash.comes, sentence)
 
 
-def _unreadable(root: str, twins: TwinsError, file: str) -> ClashError:
+def _unreadable(root: str, clash: SameNameError, file: str) -> ClashError:
     sentence = (
-        f"lake {root} has a file with {twins.column} and {twins.other}, names that are one to "
+        f"lake {root} has a file with {clash.column} and {clash.other}, names that are one to "
         f"Spark: {file}; read it with spark.sql.caseSensitive=true"
     )
-    return ClashError(twins.column, twins.has, twins.comes, sentence)
+    return ClashError(clash.column, clash.has, clash.comes, sentence)
 
 
 def _digest(schema: "StructType") -> str:

@@ -3,7 +3,7 @@
 from collections.abc import Iterator
 
 from headrace.pipelines.errors import SinkError
-from headrace.pipelines.hadoop_files import Entry, HadoopFiles
+from headrace.pipelines.hadoop_files import FileStatus, HadoopFiles
 from headrace.pipelines.sinks.lake.notes import COMMITS
 
 DELTA_LOG = "_delta_log"
@@ -36,7 +36,7 @@ def hour_folders(files: HadoopFiles) -> Iterator[str]:
                 yield f"{day.name}/{hour.name}"
 
 
-def data_files(files: HadoopFiles, folder: str) -> list[Entry]:
+def data_files(files: HadoopFiles, folder: str) -> list[FileStatus]:
     """The files of an hour that any tool would read."""
     return [
         entry
@@ -56,5 +56,5 @@ def all_data_files(files: HadoopFiles) -> list[str]:
     ]
 
 
-def _is_day(entry: Entry) -> bool:
+def _is_day(entry: FileStatus) -> bool:
     return entry.name.startswith("date=")

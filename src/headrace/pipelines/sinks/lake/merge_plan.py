@@ -8,7 +8,7 @@ at most, however small the batches are.
 from collections.abc import Iterable, Sequence
 from datetime import UTC, date, datetime, timedelta
 
-from headrace.pipelines.hadoop_files import Entry
+from headrace.pipelines.hadoop_files import FileStatus
 
 MIB = 1 << 20
 # Spark splits files into tasks of 128 MiB: larger ones gain a reader nothing.
@@ -38,9 +38,9 @@ def is_quiet(folder: str, written_ms: int, now_ms: int) -> bool:
     return max(end_of_hour_ms(folder), written_ms) + QUIET_AFTER_MS <= now_ms
 
 
-def merge_all(entries: Iterable[Entry]) -> list[list[Entry]]:
+def merge_all(entries: Iterable[FileStatus]) -> list[list[FileStatus]]:
     """Groups of small files, each to become one of about the target size."""
-    groups = list[list[Entry]]()
+    groups = list[list[FileStatus]]()
     room = 0
     for entry in entries:
         if entry.size_bytes >= SMALL_BYTES:
@@ -53,9 +53,9 @@ def merge_all(entries: Iterable[Entry]) -> list[list[Entry]]:
     return [group for group in groups if len(group) > 1]
 
 
-def merge_tiny(entries: Sequence[Entry]) -> list[list[Entry]]:
+def merge_tiny(entries: Sequence[FileStatus]) -> list[list[FileStatus]]:
     """Groups of very small files of like size, of which there are too many."""
-    tiers = dict[int, list[Entry]]()
+    tiers = dict[int, list[FileStatus]]()
     for entry in entries:
         if entry.size_bytes < TINY_BYTES:
             tiers.setdefault(_tier(entry.size_bytes), []).append(entry)

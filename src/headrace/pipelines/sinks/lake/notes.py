@@ -48,7 +48,7 @@ class OvertakenError(SinkError):
 
 
 @dataclass(frozen=True, slots=True)
-class Note:
+class LakeNote:
     """Files to move into place, then files to remove; names are relative to the lake."""
 
     moves: Moves
@@ -65,7 +65,7 @@ class Note:
         return json.dumps(fields, indent=1)
 
     @classmethod
-    def from_json(cls, text: str) -> "Note":
+    def from_json(cls, text: str) -> "LakeNote":
         """Read what `to_json` rendered."""
         fields = json.loads(text)
         moves = tuple((source, target) for source, target in fields["moves"])
@@ -77,7 +77,7 @@ class Note:
         )
 
 
-class Notes:
+class LakeNotes:
     """The notes of one app in one lake. Used by one thread; other apps may be at work beside it."""
 
     def __init__(self, files: HadoopFiles, app_id: str) -> None:
@@ -112,7 +112,7 @@ class Notes:
         last = _name(self._last, _DONE)
         if last not in batches:
             last = _name(self._last, _PENDING)
-        note = Note.from_json(self._files.read(f"{self._folder}/{last}"))
+        note = LakeNote.from_json(self._files.read(f"{self._folder}/{last}"))
         if last.endswith(_PENDING):
             self._carry_out(note)
             self._mark_done(last)
@@ -128,7 +128,7 @@ class Notes:
         """
         number = self.next_number
         pending = _name(number, _PENDING)
-        note = Note(moves, written=written)
+        note = LakeNote(moves, written=written)
         try:
             self._files.write_whole(f"{self._folder}/{pending}", note.to_json())
         except TakenError:
@@ -143,7 +143,7 @@ class Notes:
         self._last, self.noted = number, written
         return True
 
-    def commit_compaction(self, token: str, note: Note) -> None:
+    def commit_compaction(self, token: str, note: LakeNote) -> None:
         """Put merged files in the place of small ones."""
         name = f"{_COMPACTION}{token}{_PENDING}"
         self._files.write_whole(f"{self._folder}/{name}", note.to_json())
@@ -170,14 +170,14 @@ class Notes:
         return any(each > number or (each == number and is_done) for each, is_done in numbers)
 
     def _finish_compaction(self, name: str) -> None:
-        note = Note.from_json(self._files.read(f"{self._folder}/{name}"))
+        note = LakeNote.from_json(self._files.read(f"{self._folder}/{name}"))
         # One that was overtaken speaks of files that were cleared away. Nothing is removed before
         # all is moved, so the small files are still there.
         if all(self._files.exists(each[1]) or self._files.exists(each[0]) for each in note.moves):
             self._carry_out(note)
         self._files.delete(f"{self._folder}/{name}")
 
-    def _carry_out(self, note: Note) -> None:
+    def _carry_out(self, note: LakeNote) -> None:
         # Hadoop's local file system copies where it cannot rename, so the directory comes first:
         # half a copy would be seen.
         for folder in {target.rpartition("/")[0] for _, target in note.moves}:
@@ -206,7 +206,7 @@ def pending_files(files: HadoopFiles) -> set[str]:
     named = set[str]()
     for app_id, name, _ in _pending(files):
         try:
-            note = Note.from_json(files.read(f"{COMMITS}/{app_id}/{name}"))
+            note = LakeNote.from_json(files.read(f"{COMMITS}/{app_id}/{name}"))
         except SinkError:
             if files.exists(f"{COMMITS}/{app_id}/{name}"):
                 raise
@@ -221,7 +221,7 @@ def finish_abandoned(files: HadoopFiles, own_app_id: str) -> None:
     now_ms = time.time() * 1000
     for app_id, _, modified_ms in list(_pending(files)):
         if app_id != own_app_id and modified_ms < now_ms - ABANDONED_AFTER_MS:
-            Notes(files, app_id).recover()
+            LakeNotes(files, app_id).recover()
 
 
 def _name(number: int, ending: str) -> str:

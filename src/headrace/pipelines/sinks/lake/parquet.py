@@ -20,7 +20,7 @@ from headrace.pipelines.sinks.lake.compaction import Compactor
 from headrace.pipelines.sinks.lake.hours import HOUR_COLUMNS, with_hours
 from headrace.pipelines.sinks.lake.lake_schema import LakeSchema
 from headrace.pipelines.sinks.lake.layout import refuse_delta
-from headrace.pipelines.sinks.lake.notes import HOME, Notes, OvertakenError, finish_abandoned
+from headrace.pipelines.sinks.lake.notes import HOME, LakeNotes, OvertakenError, finish_abandoned
 from headrace.pipelines.sinks.lake.widening import retyped
 from headrace.pipelines.sinks.lake.write_options import WriteOptions, apply_settings, max_tasks
 from headrace.pipelines.spans import Batch, Written
@@ -39,7 +39,7 @@ class OpenParquetLake(OpenSink):
         refuse_delta(self._files)
         self._files.make_directory(HOME)
         self._schema = LakeSchema(run.spark, self._files)
-        self._notes = Notes(self._files, run.app_id)
+        self._notes = LakeNotes(self._files, run.app_id)
         self._compactor = Compactor(
             run.spark, self._files, run.app_id, options.compression, run.tell
         )

@@ -123,7 +123,7 @@ def read_lake(spark: "SparkSession", path: str) -> "DataFrame":
     return spark.read.schema(schema).parquet(path)
 
 
-def compact(spark: "SparkSession", path: str) -> tuple[int, int]:
+def compact_lake(spark: "SparkSession", path: str) -> tuple[int, int]:
     """Merge all small files of a lake now; the numbers of files merged and made."""
     from uuid import uuid4
 

@@ -36,7 +36,7 @@ class ClashError(SinkError):
         self.column, self.has, self.comes = column, has, comes
 
 
-class TwinsError(ClashError):
+class SameNameError(ClashError):
     """Two fields of one schema have names that are one to Spark."""
 
     def __init__(self, one: str, other: str, kinds: tuple[str, str]) -> None:
@@ -49,7 +49,7 @@ class TwinsError(ClashError):
 
 
 @dataclass(frozen=True, slots=True)
-class Change:
+class TypeChange:
     """A column, or a part of one, that has another type now; the path is as SQL writes it."""
 
     path: str
@@ -62,7 +62,7 @@ def united(schemas: Iterable["StructType"], *, is_case_sensitive: bool = False) 
 
     found = StructType([])
     for schema in schemas:
-        _refuse_twins(schema, "", is_case_sensitive)
+        _refuse_same_names(schema, "", is_case_sensitive)
         found = _structs(found, schema, "", is_case_sensitive)
     return found
 
@@ -80,7 +80,7 @@ def retyped(rows: "DataFrame", schema: "StructType") -> "DataFrame":
     return rows.withColumns(changed) if changed else rows
 
 
-def changes(before: "StructType", after: "StructType") -> list[Change]:
+def changes(before: "StructType", after: "StructType") -> list[TypeChange]:
     """What of `before` has another type in `after`, which has all its columns, in its order."""
     return [
         change
@@ -104,22 +104,22 @@ def leaf_types(kind: "DataType") -> set[str]:
     return set[str]().union(*(leaf_types(part) for part in parts))
 
 
-def _changes(before: "DataType", after: "DataType", path: str) -> Iterator[Change]:
+def _changes(before: "DataType", after: "DataType", path: str) -> Iterator[TypeChange]:
     from pyspark.sql.types import ArrayType, MapType, StructType
 
     if isinstance(before, StructType) and isinstance(after, StructType):
         for each in changes(before, after):
-            yield Change(f"{path}.{each.path}", each.kind)
+            yield TypeChange(f"{path}.{each.path}", each.kind)
     elif isinstance(before, ArrayType) and isinstance(after, ArrayType):
         yield from _changes(before.elementType, after.elementType, f"{path}.element")
     elif isinstance(before, MapType) and isinstance(after, MapType):
         yield from _changes(before.keyType, after.keyType, f"{path}.key")
         yield from _changes(before.valueType, after.valueType, f"{path}.value")
     elif before.simpleString() != after.simpleString():
-        yield Change(path, after.simpleString())
+        yield TypeChange(path, after.simpleString())
 
 
-def _refuse_twins(kind: "DataType", place: str, is_case_sensitive: bool) -> None:
+def _refuse_same_names(kind: "DataType", place: str, is_case_sensitive: bool) -> None:
     from pyspark.sql.types import ArrayType, MapType, StructType
 
     if isinstance(kind, StructType):
@@ -128,13 +128,13 @@ def _refuse_twins(kind: "DataType", place: str, is_case_sensitive: bool) -> None
             twin = met.setdefault(_key(field, is_case_sensitive), field)
             if twin is not field:
                 types = twin.dataType.simpleString(), field.dataType.simpleString()
-                raise TwinsError(_path(place, twin), _path(place, field), types)
-            _refuse_twins(field.dataType, _path(place, field), is_case_sensitive)
+                raise SameNameError(_path(place, twin), _path(place, field), types)
+            _refuse_same_names(field.dataType, _path(place, field), is_case_sensitive)
     elif isinstance(kind, ArrayType):
-        _refuse_twins(kind.elementType, f"{place}[]", is_case_sensitive)
+        _refuse_same_names(kind.elementType, f"{place}[]", is_case_sensitive)
     elif isinstance(kind, MapType):
-        _refuse_twins(kind.keyType, f"{place} (keys)", is_case_sensitive)
-        _refuse_twins(kind.valueType, f"{place}[]", is_case_sensitive)
+        _refuse_same_names(kind.keyType, f"{place} (keys)", is_case_sensitive)
+        _refuse_same_names(kind.valueType, f"{place}[]", is_case_sensitive)
 
 
 def _structs(

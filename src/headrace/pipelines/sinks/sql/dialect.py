@@ -22,7 +22,7 @@ Connection = Any
 
 
 @dataclass(frozen=True, slots=True)
-class Fault:
+class DatabaseFault:
     """What an error of the driver means. A transient one may be gone at the next attempt."""
 
     sentence: str
@@ -48,7 +48,7 @@ class Dialect(ABC):
         """Open a connection; driver's errors go through `fault`."""
 
     @abstractmethod
-    def fault(self, error: Exception, address: Address) -> Fault:
+    def fault(self, error: Exception, address: Address) -> DatabaseFault:
         """What `error` means, in one sentence."""
 
     def quote(self, name: str) -> str:

@@ -16,8 +16,8 @@ from headrace.pipelines.sinks.sql.address import Address
 from headrace.pipelines.sinks.sql.columns import Column, TableShape
 from headrace.pipelines.sinks.sql.dialect import (
     Connection,
+    DatabaseFault,
     Dialect,
-    Fault,
     transaction,
 )
 from headrace.pipelines.sinks.sql.existing import ExistingTable
@@ -102,37 +102,43 @@ class Mariadb(Dialect):
             **more,
         )
 
-    def fault(self, error: Exception, address: Address) -> Fault:
+    def fault(self, error: Exception, address: Address) -> DatabaseFault:
         number = error.args[0] if error.args and isinstance(error.args[0], int) else 0
         text = str(error.args[-1]) if error.args else str(error)
         place = f"MariaDB at {address.host}:{address.port}"
         if number in _WRONG_PASSWORD:
-            return Fault(
+            return DatabaseFault(
                 f"{place} does not take the password of user {address.user}; give it in the URL, "
                 "by ?password-file=PATH or in MYSQL_PWD"
             )
         if number in _NO_DATABASE:
-            return Fault(
+            return DatabaseFault(
                 f"{place} has no database {address.database}; create it: "
                 f"CREATE DATABASE {self.quote(address.database)}"
             )
         if number in _NO_PERMISSION:
-            return Fault(f"user {address.user} may not do this in {address}: {text}; GRANT it")
+            return DatabaseFault(
+                f"user {address.user} may not do this in {address}: {text}; GRANT it"
+            )
         if isinstance(getattr(error, "original_exception", None), ssl.SSLError):
-            return Fault(
+            return DatabaseFault(
                 f"{place} could not prove that it is {address.host}: {text}; "
                 "name the CA that signed its certificate with ?ssl-ca=PATH"
             )
         if number in _NO_LOCAL_FILES:
-            return Fault(f"{place} has local_infile off; set it: SET GLOBAL local_infile = 1")
+            return DatabaseFault(
+                f"{place} has local_infile off; set it: SET GLOBAL local_infile = 1"
+            )
         if number in _TRANSIENT or isinstance(error, (OSError, pymysql.err.InterfaceError)):
             is_down = number in (2002, 2003)
             why = "no server answers" if is_down else text or "the connection is lost"
-            return Fault(f"{place}: {why}; is it running?", is_transient=True)
+            return DatabaseFault(f"{place}: {why}; is it running?", is_transient=True)
         # The number of a row in the file that was loaded means nothing to anybody.
         text = re.sub(r" at row \d+$", "", text)
         is_of_rows = number in _OF_ROWS or isinstance(error, _ERRORS_OF_ROWS)
-        return Fault(f"{place} refused the rows: {text}", broken_rule=text if is_of_rows else None)
+        return DatabaseFault(
+            f"{place} refused the rows: {text}", broken_rule=text if is_of_rows else None
+        )
 
     def check_name(self, what: str, name: str) -> None:
         fix = "rename it in the transform" if what == "column" else "choose another name"

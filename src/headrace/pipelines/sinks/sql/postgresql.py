@@ -15,8 +15,8 @@ from headrace.pipelines.sinks.sql.address import Address
 from headrace.pipelines.sinks.sql.columns import Column, TableShape
 from headrace.pipelines.sinks.sql.dialect import (
     Connection,
+    DatabaseFault,
     Dialect,
-    Fault,
     transaction,
 )
 from headrace.pipelines.sinks.sql.existing import ExistingTable
@@ -94,32 +94,34 @@ class Postgresql(Dialect):
             connection.execute(f"SET search_path = {self.quote(address.settings['schema'])}")
         return connection
 
-    def fault(self, error: Exception, address: Address) -> Fault:
+    def fault(self, error: Exception, address: Address) -> DatabaseFault:
         place = f"PostgreSQL at {address.host}:{address.port}"
         state = getattr(error, "sqlstate", None) or ""
         text = _first_line(error)
         if state == "28P01" or "password authentication failed" in text or "no password" in text:
-            return Fault(
+            return DatabaseFault(
                 f"{place} does not take the password of user {address.user}; give it in the URL, "
                 "by ?password-file=PATH or in PGPASSWORD"
             )
         if state == "3D000" or re.search(r'database ".*" does not exist', text):
-            return Fault(
+            return DatabaseFault(
                 f"{place} has no database {address.database}; create it: "
                 f"createdb -h {address.host} -p {address.port} {address.database}"
             )
         if state == "3F000":
-            return Fault(f"{place}: {text}; create the schema, or correct ?schema=")
+            return DatabaseFault(f"{place}: {text}; create the schema, or correct ?schema=")
         if state == "42501":
-            return Fault(f"user {address.user} may not do this in {address}: {text}; GRANT it")
+            return DatabaseFault(
+                f"user {address.user} may not do this in {address}: {text}; GRANT it"
+            )
         if state.startswith(_TRANSIENT_STATES) or (
             not state and isinstance(error, (psycopg.OperationalError, OSError))
         ):
             is_down = "refused" in text or "resolve" in text or "timeout" in text
             why = "no server answers" if is_down else text
-            return Fault(f"{place}: {why}; is it running?", is_transient=True)
+            return DatabaseFault(f"{place}: {why}; is it running?", is_transient=True)
         broken_rule = text if state.startswith(_STATES_OF_ROWS) else None
-        return Fault(f"{place} refused the rows: {text}", broken_rule=broken_rule)
+        return DatabaseFault(f"{place} refused the rows: {text}", broken_rule=broken_rule)
 
     def check_name(self, what: str, name: str) -> None:
         size = len(name.encode())

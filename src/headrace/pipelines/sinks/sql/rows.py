@@ -51,8 +51,8 @@ class Changes:
     # Topic, partition and offset of each row; no columns if the frame has no `_record`.
     upsert_places: pa.Table = field(default_factory=lambda: pa.table({}))
     delete_places: pa.Table = field(default_factory=lambda: pa.table({}))
-    # One sentence for each column in which something had to be replaced.
-    notes: list[str] = field(default_factory=list)
+    # Of each column in which something had to be replaced a sentence.
+    notes: dict[str, str] = field(default_factory=dict)
 
     def __len__(self) -> int:
         return int(self.upserts.num_rows + self.deletes.num_rows)
@@ -146,7 +146,7 @@ def changes_of(
     key that a table holds; SinkError if nobody could tell which records these are.
     """
     has_record = rows.num_columns > len(columns)
-    notes: list[str] = []
+    notes: dict[str, str] = {}
     values = []
     refused: list[tuple[int, str]] = []
     for index, column in enumerate(columns):
@@ -157,7 +157,7 @@ def changes_of(
         elif replaced is not None:
             row = _first_true(replaced)
             count = pc.sum(replaced).as_py()
-            notes.append(
+            notes[column.name] = (
                 f"column {column.name}: {count} {'value' if count == 1 else 'values'} no table "
                 f"holds replaced, the first in {_place(rows, row, has_record)}"
             )

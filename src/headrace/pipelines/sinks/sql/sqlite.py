@@ -16,8 +16,8 @@ from headrace.pipelines.sinks.sql.address import Address
 from headrace.pipelines.sinks.sql.columns import Column, TableShape, digits_of
 from headrace.pipelines.sinks.sql.dialect import (
     Connection,
+    DatabaseFault,
     Dialect,
-    Fault,
 )
 from headrace.pipelines.sinks.sql.existing import ExistingColumn, ExistingTable, UniqueIndex
 
@@ -94,24 +94,26 @@ class Sqlite(Dialect):
             raise
         return connection
 
-    def fault(self, error: Exception, address: Address) -> Fault:
+    def fault(self, error: Exception, address: Address) -> DatabaseFault:
         text = str(error)
         if "unable to open" in text:
             path = Path(address.database).expanduser().absolute()
             why = "" if path.parent.is_dir() else f": there is no directory {path.parent}"
-            return Fault(f"SQLite cannot open {path}{why}")
+            return DatabaseFault(f"SQLite cannot open {path}{why}")
         if "locked" in text or "busy" in text:
-            return Fault(
+            return DatabaseFault(
                 f"another program has held {address.database} locked for {BUSY_SECONDS:.0f} s; "
                 "end its transaction, then run again"
             )
         if "readonly" in text:
-            return Fault(f"{address.database} may not be written; check its owner and mode")
+            return DatabaseFault(f"{address.database} may not be written; check its owner and mode")
         if "not a database" in text:
-            return Fault(f"{address.database} is not a SQLite database; choose another file")
+            return DatabaseFault(
+                f"{address.database} is not a SQLite database; choose another file"
+            )
         if "full" in text:
-            return Fault(f"the disk of {address.database} is full")
-        return Fault(
+            return DatabaseFault(f"the disk of {address.database} is full")
+        return DatabaseFault(
             f"SQLite refused what was written to {address.database}: {text}",
             broken_rule=text if isinstance(error, _ERRORS_OF_ROWS) else None,
         )

@@ -15,7 +15,7 @@ from headrace.pipelines.definition import OpenSink, Run
 from headrace.pipelines.errors import SinkError
 from headrace.pipelines.sinks.sql.address import Address
 from headrace.pipelines.sinks.sql.columns import Column, TableShape, columns_of
-from headrace.pipelines.sinks.sql.dialect import Connection, Fault, transaction
+from headrace.pipelines.sinks.sql.dialect import Connection, DatabaseFault, transaction
 from headrace.pipelines.sinks.sql.dialects import dialect_of
 from headrace.pipelines.sinks.sql.existing import check_key
 from headrace.pipelines.sinks.sql.migration import SCHEMA_TABLE, migrate, now_text
@@ -97,7 +97,8 @@ class OpenSqlTable(OpenSink):
             columns,
             lambda column: self._dialect.key_limit(column, len(self._key)),
         )
-        self._tell_once(changes.notes)
+        for column, note in changes.notes.items():
+            self._tell_once(f"column {column}", note)
         return self.write_changes(changes, columns, batch)
 
     def write_changes(self, changes: Changes, columns: tuple[Column, ...], batch: Batch) -> bool:
@@ -153,7 +154,7 @@ class OpenSqlTable(OpenSink):
         columns: tuple[Column, ...],
         batch: Batch,
         note: _Note,
-        fault: Fault,
+        fault: DatabaseFault,
     ) -> bool:
         """Load what was refused as a whole; False if somebody changed the note meanwhile."""
         # The table may have been altered since it was looked at: that has its own sentence.
@@ -183,10 +184,9 @@ class OpenSqlTable(OpenSink):
             if written is not None and written < changes.upserts.num_rows:
                 missing = changes.upserts.num_rows - written
                 self._tell_once(
-                    [
-                        f"rows swallowed by a trigger of the table: {missing} of "
-                        f"{changes.upserts.num_rows} in this batch"
-                    ]
+                    "trigger",
+                    f"rows swallowed by a trigger of the table: {missing} of "
+                    f"{changes.upserts.num_rows} in this batch",
                 )
         if changes.deletes.num_rows:
             self._dialect.delete(connection, shape, changes.deletes)
@@ -302,9 +302,7 @@ class OpenSqlTable(OpenSink):
                 time.sleep(wait)
         raise AssertionError("the last round returns or raises")
 
-    def _tell_once(self, notes: list[str]) -> None:
-        for note in notes:
-            column = note.partition(":")[0]
-            if column not in self._told:
-                self._told.add(column)
-                self._tell(f"table {self._table}, {note}")
+    def _tell_once(self, what: str, note: str) -> None:
+        if what not in self._told:
+            self._told.add(what)
+            self._tell(f"table {self._table}, {note}")
