@@ -3,6 +3,7 @@ import socket
 import threading
 from collections.abc import Callable, Iterator
 from concurrent.futures import Future
+from types import SimpleNamespace
 from typing import Any
 
 import pytest
@@ -192,6 +193,24 @@ def test_who_waits_in_another_way_replaces_how_a_question_is_asked() -> None:
     assert results == ["result", "MOVING", "result", "SILENT", "result"]
 
 
+def test_an_end_before_the_beginning_is_asked_for_again() -> None:
+    """librdkafka's answer now and then, where it has no error."""
+
+    class Offsets:
+        def __init__(self) -> None:
+            self.answers = [-1, 7]
+
+        def list_offsets(self, asked: Any, **_: Any) -> dict[Any, Future[Any]]:
+            future = Future[Any]()
+            future.set_result(SimpleNamespace(offset=self.answers.pop(0)))
+            return dict.fromkeys(asked, future)
+
+    class Asking(Admin):
+        raw: Any = Offsets()
+
+    assert Asking(Bus()).end_offsets([("t", 0)]) == {("t", 0): 7}
+
+
 def test_a_call_that_blocks_is_waited_for_beside_it() -> None:
     come = threading.Event()
 
@@ -244,3 +263,17 @@ def test_what_a_caller_relies_on_wins_over_the_users_properties() -> None:
     assert made["linger.ms"] == 5
     # librdkafka has two names for it, and takes what comes last.
     assert list(made.items())[-1] == ("acks", "all")
+
+
+def test_what_is_only_good_to_know_is_left_out_where_no_broker_tells(
+    admin: Admin, monkeypatch: pytest.MonkeyPatch
+) -> None:
+    assert (admin.api_versions() or {})[18] == (0, 4)
+
+    def refuse(*_: object) -> None:
+        raise BusError(None, "no", is_passing=False)
+
+    monkeypatch.setattr("headrace.client.wire.WireConnection", refuse)
+
+    assert admin.api_versions() is None
+    assert admin.log_sizes() == {}
