@@ -3,6 +3,7 @@ import socket
 import threading
 from collections.abc import Callable, Iterator
 from concurrent.futures import Future
+from types import SimpleNamespace
 from typing import Any
 
 import pytest
@@ -190,6 +191,24 @@ def test_who_waits_in_another_way_replaces_how_a_question_is_asked() -> None:
 
     assert Patient(Bus()).topic_ids(["t"]) == {}
     assert results == ["result", "MOVING", "result", "SILENT", "result"]
+
+
+def test_an_end_before_the_beginning_is_asked_for_again() -> None:
+    """librdkafka's answer now and then, where it has no error."""
+
+    class Offsets:
+        def __init__(self) -> None:
+            self.answers = [-1, 7]
+
+        def list_offsets(self, asked: Any, **_: Any) -> dict[Any, Future[Any]]:
+            future = Future[Any]()
+            future.set_result(SimpleNamespace(offset=self.answers.pop(0)))
+            return dict.fromkeys(asked, future)
+
+    class Asking(Admin):
+        raw: Any = Offsets()
+
+    assert Asking(Bus()).end_offsets([("t", 0)]) == {("t", 0): 7}
 
 
 def test_a_call_that_blocks_is_waited_for_beside_it() -> None:

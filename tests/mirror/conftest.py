@@ -6,15 +6,17 @@ from pathlib import Path
 from typing import Any, NamedTuple
 
 import pytest
-from confluent_kafka import Consumer, Producer
+from confluent_kafka import Consumer, KafkaException, Producer
 from confluent_kafka import TopicPartition as Place
 from confluent_kafka.admin import AdminClient
 from confluent_kafka.cimpl import NewTopic
 
 from headrace.client.bus import Bus as ClientBus
+from headrace.client.error_table import is_passing
 from headrace.mirror.endpoint import Endpoint
 from headrace.mirror.interface import FOLLOWING, MirrorProgress, Options, Summary
 from headrace.mirror.mirror import Mirror
+from headrace.patience import Patience
 from headrace.testing import RunningBroker, running_broker
 
 QUIET = {"log_level": 0}
@@ -127,7 +129,15 @@ class Bus:
             Place(*place, offset, text) if text else Place(*place, offset)
             for place, offset in positions.items()
         ]
-        consumer.commit(offsets=places, asynchronous=False)
+        patience = Patience(120)
+        while True:
+            try:
+                consumer.commit(offsets=places, asynchronous=False)
+            except KafkaException as error:  # a coordinator that has just started
+                if not is_passing(error.args[0]) or not patience.pause():
+                    raise
+            else:
+                break
         consumer.close()
 
     def committed(self, group: str, topic: str) -> dict[int, int]:
@@ -179,6 +189,7 @@ class Mirroring:
         self.state_dir = state_dir
         self.told = Told()
         self.is_stopped = False
+        self.properties: dict[str, str] = {}  # the operator's, for both
 
     def make(self, **options: Any) -> Mirror:
         for name in ("topics", "groups"):
@@ -187,7 +198,7 @@ class Mirroring:
         ends = [
             Endpoint(
                 f"--{option} {bus.bootstrap}",
-                ClientBus(bus.bootstrap),
+                ClientBus(bus.bootstrap, self.properties),
                 timeout_s=120,
                 listener=self.told,
                 is_stopped=lambda: self.is_stopped,

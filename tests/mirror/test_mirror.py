@@ -11,6 +11,7 @@ import pytest
 from confluent_kafka import Consumer
 from tests.mirror.conftest import Bus, Mirroring, during, has_caught_up
 
+from headrace.client.errors import PropertyError
 from headrace.mirror.errors import MirrorError, MirrorRefusedError
 from headrace.mirror.interface import FOLLOWING, MirrorProgress
 from headrace.mirror.lock import locked
@@ -312,6 +313,27 @@ def test_a_look_says_what_would_be_done_and_does_nothing(mirroring: Mirroring, t
 def test_no_topic_is_an_error(mirroring: Mirroring) -> None:
     with pytest.raises(MirrorRefusedError, match="no topic at"):
         mirroring.run(topics="there-is-none")
+
+
+def test_what_the_mirror_relies_on_wins_over_the_operators_properties(
+    mirroring: Mirroring, topic: str
+) -> None:
+    mirroring.source.create(topic)
+    mirroring.source.numbers(topic, 100)
+    mirroring.properties = {
+        "acks": "0",
+        "auto.offset.reset": "latest",
+        "enable.idempotence": "false",
+        "enable.partition.eof": "false",
+        "isolation.level": "read_uncommitted",
+    }
+
+    mirroring.run(topics=topic)
+
+    assert mirroring.target.records(topic) == mirroring.source.records(topic)
+    mirroring.properties = {"max.in.flight": "100"}
+    with pytest.raises(PropertyError, match="must be set <= 5"):
+        mirroring.run(topics=topic)
 
 
 class Impatient(Mirroring):

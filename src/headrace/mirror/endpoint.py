@@ -156,12 +156,13 @@ class Endpoint(Admin):
                 else:
                     unknown = None
                     # Who is refused at the log-on while the copy runs may be let in again.
-                    is_silent = error.kind is Kind.SILENT
-                    is_over = not error.is_passing and not (is_silent and self.is_patient)
-                    if is_silent:
-                        self._tell_outage()
-                if is_over or not patience.pause():
+                    is_hopeful = self.is_patient and error.kind is Kind.SILENT
+                    is_over = not (error.is_passing or is_hopeful)
+                if is_over or patience.is_over:
                     raise
+                if error.kind is Kind.SILENT:
+                    self._tell_outage()
+                patience.pause()
             else:
                 self.answered()
                 return answer

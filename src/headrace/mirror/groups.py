@@ -52,9 +52,12 @@ class Groups:
         self._stands: dict[str, dict[TopicPartition, int]] = {}  # at the target, when last seen
 
     def names(self) -> list[str]:
-        """The groups of the source that are wanted, share groups and the like told of once."""
+        """The groups of the source that are wanted; those left out are told of once."""
         wanted = list[str]()
-        for group in self._source.list_groups().groups:
+        listed = self._source.list_groups()
+        for error in listed.errors:
+            self._tell(f"groups of a broker that does not answer are left out: {error}")
+        for group in listed.groups:
             if not self._pattern.fullmatch(group.name):
                 continue
             if group.protocol in _PROTOCOLS:

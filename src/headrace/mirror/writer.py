@@ -114,9 +114,13 @@ class Writer:
 
     def flush_for(self, seconds: float) -> bool:
         """Whether everything queued has arrived within this time."""
-        is_done = bool(self.raw.flush(seconds) == 0)
+        patience = Patience(seconds)
+        while self.raw.flush(_WAIT_S):  # in slices: a second Ctrl-C is heard between them
+            self.check()
+            if patience.is_over:
+                return False
         self.check()
-        return is_done
+        return True
 
     def check(self) -> None:
         """Raise SessionFailedError when the producer has given up."""
