@@ -30,13 +30,19 @@ main()
 """
 
 
+def environment(bootstrap: str) -> dict[str, str]:
+    """Output is buffered, as it is for a user's pipe."""
+    inherited = {name: text for name, text in os.environ.items() if name != "PYTHONUNBUFFERED"}
+    return {**inherited, "HEADRACE_BOOTSTRAP": bootstrap}
+
+
 def start(bootstrap: str, *words: str) -> "subprocess.Popen[str]":
     return subprocess.Popen(
         [sys.executable, "-m", "headrace", *words],
         stdout=subprocess.PIPE,
         stderr=subprocess.PIPE,
         text=True,
-        env={**os.environ, "HEADRACE_BOOTSTRAP": bootstrap},
+        env=environment(bootstrap),
     )
 
 
@@ -128,3 +134,48 @@ def test_an_interrupt_is_130_and_silent(capsys: pytest.CaptureFixture[str]) -> N
 
     assert caught.value.exit_code == 130
     assert capsys.readouterr().err == ""
+
+
+def test_a_command_that_failed_says_no_more_where_its_pipe_was_closed(
+    bootstrap: str, topic: str
+) -> None:
+    with start(bootstrap, "topics", "describe", topic, "not-there") as process:
+        assert process.stdout is not None
+        assert process.stderr is not None
+        process.stdout.close()
+        stderr = process.stderr.read()
+
+    assert "Exception ignored" not in stderr
+    assert len(stderr.splitlines()) == 1
+    assert process.returncode == 1
+
+
+@pytest.mark.parametrize("closed", [">&-", "<&-", ">&- <&-"])
+def test_a_stream_that_was_closed_before_the_start_is_none_to_a_command(
+    bootstrap: str, closed: str
+) -> None:
+    answer = subprocess.run(
+        ["sh", "-c", f"exec {sys.executable} -m headrace topics list {closed}"],
+        stderr=subprocess.PIPE,
+        stdout=subprocess.DEVNULL,
+        text=True,
+        check=False,
+        env=environment(bootstrap),
+    )
+
+    assert (answer.returncode, answer.stderr) == (0, "")
+
+
+def test_a_disk_that_is_full_is_one_sentence(bootstrap: str, group: str) -> None:
+    with open("/dev/full", "w") as full:
+        answer = subprocess.run(
+            [sys.executable, "-m", "headrace", "groups", "list"],
+            stderr=subprocess.PIPE,
+            stdout=full,
+            text=True,
+            check=False,
+            env=environment(bootstrap),
+        )
+
+    assert answer.returncode == 1
+    assert answer.stderr == "headrace: cannot write: No space left on device; make room\n"

@@ -4,6 +4,7 @@ No command catches an error to print it: what is raised comes to `ending`. typer
 before something goes wrong, since `headrace serve` does without it.
 """
 
+import errno
 import os
 import sys
 from collections.abc import Callable, Iterator, Mapping
@@ -18,6 +19,7 @@ if TYPE_CHECKING:
 EXIT_FAILED = 1  # it was tried and did not work, or damage was found
 EXIT_USAGE = 2  # the command line or the configuration cannot be right
 EXIT_INTERRUPTED = 130  # what shells make of SIGINT: 128 + 2
+_FULL = (errno.ENOSPC, errno.EDQUOT, errno.EFBIG)
 
 
 class CommandError(HeadraceError):
@@ -33,17 +35,37 @@ def ending() -> Iterator[None]:
     """Turn each way a command can end early into its exit code, without a traceback."""
     import typer
 
+    code = 0
     try:
-        yield
-        sys.stdout.flush()  # a closed pipe is to be noticed here, not by the interpreter's end
-    except HeadraceError as error:
-        raise typer.Exit(tell_error(error)) from error
-    except KeyboardInterrupt:
-        raise typer.Exit(EXIT_INTERRUPTED) from None
+        try:
+            yield
+        except HeadraceError as error:
+            code = tell_error(error)
+            raise typer.Exit(code) from error
+        except KeyboardInterrupt:
+            code = EXIT_INTERRUPTED
+            raise typer.Exit(code) from None
+        except typer.Exit as error:
+            code = error.exit_code
+            raise
+        finally:
+            # A closed pipe or a full disk is to be noticed here, not by the interpreter's end.
+            sys.stdout.flush()
     except BrokenPipeError:
         # Whoever read has read enough. What is still buffered goes nowhere, silently.
-        os.dup2(os.open(os.devnull, os.O_WRONLY), sys.stdout.fileno())
-        raise typer.Exit(0) from None
+        _leave_stdout()
+        raise typer.Exit(code) from None
+    except OSError as error:
+        if error.errno not in _FULL:
+            raise
+        _leave_stdout()
+        place = f" {error.filename}" if error.filename else ""
+        tell(f"cannot write{place}: {error.strerror}; make room")
+        raise typer.Exit(EXIT_FAILED) from error
+
+
+def _leave_stdout() -> None:
+    os.dup2(os.open(os.devnull, os.O_WRONLY), sys.stdout.fileno())
 
 
 def tell_error(error: HeadraceError) -> int:
