@@ -14,6 +14,7 @@ from headrace.client.bus import Bus
 from headrace.client.errors import BusError, PropertyError
 from headrace.client.librdkafka import in_thread
 from headrace.client.making import make_client
+from headrace.errors import ConfigError
 from headrace.testing import RunningBroker, running_broker
 
 PATIENCE_S = 120.0
@@ -91,6 +92,27 @@ def test_a_partition_nobody_leads_does_not_hide_the_offsets_of_others(
 
     assert list(found) == [("led", 0)]
     assert ask(admin, [("absent", 0)], is_partial=True) == {}
+
+
+def test_a_broker_that_does_not_list_its_groups_is_told() -> None:
+    with socket.create_server(("127.0.0.1", 0)) as silent:
+        port = silent.getsockname()[1]
+        found = Admin(Bus(f"127.0.0.1:{port}"), timeout_s=0.5).list_groups()
+
+    assert found.groups == ()
+    assert [str(each) for each in found.errors] == [
+        f"127.0.0.1:{port} gave no answer within 0.5 s; is it a Kafka broker?"
+    ]
+
+
+@pytest.mark.parametrize("count", [0, -2, 100_001, 2**40])
+def test_a_number_that_nobody_can_have_is_told_with_those_one_can(admin: Admin, count: int) -> None:
+    with pytest.raises(ConfigError, match=r"partitions=.* write a number from 1 to 100,000"):
+        admin.create_topic("too-many", partitions=count)
+    with pytest.raises(ConfigError, match=r"replication_factor=.* from 1 to 10,000"):
+        admin.create_topic("too-many", replication_factor=count)
+    with pytest.raises(ConfigError, match=r"partitions=.* from 1 to 100,000"):
+        admin.grow_topic("too-many", count)
 
 
 def test_a_groups_offsets_are_set_read_and_deleted(admin: Admin) -> None:

@@ -38,6 +38,7 @@ from headrace.client.error_table import (
 from headrace.client.errors import BusError, UnreachableError
 from headrace.client.librdkafka import Partition, in_thread
 from headrace.client.making import make_client
+from headrace.errors import ConfigError
 from headrace.patience import Patience
 
 if TYPE_CHECKING:
@@ -48,6 +49,7 @@ if TYPE_CHECKING:
 # Long enough for a cluster across an ocean to answer, short enough to wait for on a terminal.
 DEFAULT_TIMEOUT_S = 10.0
 BROKERS_DEFAULT = -1  # of partitions and replicas: as many as the broker gives a topic
+_MOST_PARTITIONS, _MOST_REPLICAS = 100_000, 10_000  # librdkafka's limits
 _OFFSET_NOT_AVAILABLE = 78  # Kafka's code
 _BEYOND_END = -1  # the offset of a time that no message has reached
 _ANSWER_S = 1.0  # for librdkafka's own answer to arrive after its time is over
@@ -128,6 +130,8 @@ class Admin:
         from confluent_kafka import KafkaException
         from confluent_kafka.cimpl import NewTopic
 
+        _check_count("partitions", partitions, _MOST_PARTITIONS)
+        _check_count("replication_factor", replication_factor, _MOST_REPLICAS)
         topic = NewTopic(name, partitions, replication_factor, config=dict(configs or {}))
         is_unsure = False  # whether an earlier try, whose answer was lost, may have worked
 
@@ -164,6 +168,7 @@ class Admin:
         """Give a topic more partitions."""
         from confluent_kafka.cimpl import NewPartitions
 
+        _check_count("partitions", partitions, _MOST_PARTITIONS)
         more = NewPartitions(name, partitions)
         self.ask(
             lambda: self.result(
@@ -545,6 +550,11 @@ class Admin:
             else:
                 outcome[name] = None
         return outcome
+
+
+def _check_count(name: str, count: int, most: int) -> None:
+    if not (count == BROKERS_DEFAULT or 1 <= count <= most):
+        raise ConfigError(name, count, f"write a number from 1 to {most:,}")
 
 
 def _committed(answer: Any) -> dict[Partition, int]:

@@ -196,7 +196,8 @@ def groups_of(raw: Any, failure: Callable[[Any], BusError]) -> GroupList:
             ListedGroup(each.group_id, _STATES[each.state.name], each.type.name.lower())
             for each in sorted(raw.valid, key=lambda each: str(each.group_id))
         ),
-        tuple(failure(each.args[0]) for each in raw.errors or ()),
+        # Documented as KafkaException, they are KafkaError.
+        tuple(failure(each) for each in raw.errors or ()),
     )
 
 
