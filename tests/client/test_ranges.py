@@ -41,6 +41,22 @@ def test_only_what_is_in_the_ranges_is_read(broker: RunningBroker) -> None:
     assert found == [(0, 10), (0, 11), (1, 48), (1, 49)]
 
 
+def test_what_reading_relies_on_is_not_the_users_to_change(broker: RunningBroker) -> None:
+    fill(broker.bus, "other-purpose", 5)
+    theirs = {
+        "group.id": "theirs",
+        "enable.auto.commit": "true",
+        "enable.auto.offset.store": "true",
+        "enable.partition.eof": "false",
+        "auto.offset.reset": "latest",
+    }
+
+    found = read(Bus(broker.bootstrap, theirs), {("other-purpose", 0): (2, 1000)})
+
+    assert found == [(0, 2), (0, 3), (0, 4)]
+    assert Admin(broker.bus).list_groups().groups == ()
+
+
 def test_an_empty_range_asks_nobody() -> None:
     assert list(read_ranges(Bus("127.0.0.1:1"), {("none", 0): (3, 3)}, timeout_s=1)) == []
 

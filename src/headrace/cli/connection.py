@@ -72,10 +72,16 @@ class Connection:
         self.reach()
         return make_producer(self.bus, {**self._ours, **(more or {})})
 
-    def consumer(self, more: Mapping[str, object] | None = None) -> Any:
-        """librdkafka's consumer with `more` configuration; it wants a `group.id` in it."""
+    def consumer(
+        self, fixed: Mapping[str, object], more: Mapping[str, object] | None = None
+    ) -> Any:
+        """librdkafka's consumer with `more` configuration, over which the user's properties win.
+
+        `fixed` wins over these: a properties file for another purpose names another group. It has
+        to name one.
+        """
         self.reach()
-        return make_consumer(self.bus, {**self._ours, **(more or {})})
+        return make_consumer(self.bus, {**self._ours, **(more or {})}, fixed)
 
     def reach(self) -> None:
         """Raise UnreachableError unless somebody listens at one of the addresses."""

@@ -13,13 +13,15 @@ from headrace.patience import StoppedError
 _BATCH = 2000
 _WAIT_S = 0.1  # how late a stop is seen
 _DOUBT_S = 2.0  # of silence, after which it is asked whether the partitions are there at all
-_CONFIG: Mapping[str, object] = {
+# What reading relies on: a properties file for another purpose may say otherwise.
+_FIXED: Mapping[str, object] = {
     "group.id": "headrace-reader",  # librdkafka wants one; nothing joins or commits
     "enable.auto.commit": False,
     "enable.auto.offset.store": False,
     "enable.partition.eof": True,
-    "queued.max.messages.kbytes": 16 * 1024,
+    "auto.offset.reset": "earliest",
 }
+_TUNING: Mapping[str, object] = {"queued.max.messages.kbytes": 16 * 1024}
 _Partition = TypeVar("_Partition", bound=Partition)
 
 
@@ -47,8 +49,7 @@ def read_ranges(
         return
     # The isolation level is the caller's: a property of the user's may be for another purpose.
     reader = Bus(bus.bootstrap, {**bus.properties, ISOLATION_LEVEL: isolation_level}, bus.sources)
-    more = {**_CONFIG, "auto.offset.reset": "earliest", **(config or {})}
-    consumer = make_consumer(reader, more)
+    consumer = make_consumer(reader, {**_TUNING, **(config or {})}, _FIXED)
     try:
         with bus_errors():
             consumer.assign(places({each: starts[each] for each in pending}))

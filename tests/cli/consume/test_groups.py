@@ -1,6 +1,7 @@
 import select
 import signal
 import uuid
+from pathlib import Path
 
 import pytest
 from tests.cli.conftest import Run
@@ -46,6 +47,22 @@ def test_a_group_goes_on_where_it_stopped(
     assert (first.code, first.stderr, len(first.lines)) == (0, "", 60)
     assert (second.code, second.lines) == (0, [])
     assert committed() == {0: 10, 1: 20, 2: 30}
+
+
+def test_a_group_that_a_properties_file_names_is_left_alone(
+    run: Run, messages: str, name: str, committed: Committed, tmp_path: Path
+) -> None:
+    # Apache Kafka's own config/consumer.properties names one.
+    theirs = f"theirs-{name}"
+    file = tmp_path / "consumer.properties"
+    file.write_text(f"group.id={theirs}\nenable.auto.commit=true\nauto.offset.reset=latest\n")
+
+    alone = run("consume", messages, "--client-config", file)
+    grouped = run("consume", messages, "--group", name, "--client-config", file)
+
+    assert [len(alone.lines), len(grouped.lines)] == [60, 60]
+    assert committed() == {0: 10, 1: 20, 2: 30}
+    assert theirs not in [each["group"] for each in run("groups", "list", "--json").objects]
 
 
 def test_only_what_was_printed_is_committed(

@@ -228,6 +228,21 @@ def commit(connection: Connection, group: str, topic: str, offset: int, metadata
     consumer.close()
 
 
+def test_what_was_sent_is_not_noted_in_a_group_that_a_properties_file_names(
+    pipeline: Pipeline,
+) -> None:
+    theirs = f"theirs-{pipeline.name}"
+    pipeline.add(0, b"{")
+
+    answer = pipeline("--resubmit", "--yes", "-X", f"group.id={theirs}")
+
+    assert answer.code == 0
+    assert [each["sent_again"] for each in pipeline("--json").objects] == [True]
+    groups = {each["group"] for each in pipeline.run("groups", "list", "--json").objects}
+    assert f"{pipeline.name}.dead-letters" in groups
+    assert theirs not in groups
+
+
 def test_a_letter_that_was_cut_is_not_sent_and_the_record_is_named(
     pipeline: Pipeline, connection: Connection
 ) -> None:

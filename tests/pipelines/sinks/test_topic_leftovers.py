@@ -5,6 +5,7 @@ from typing import Any
 import pytest
 from tests.pipelines.sinks.topics import Seen, produce
 
+from headrace.client.admin import Admin
 from headrace.client.bus import Bus
 from headrace.pipelines.sinks import topic_leftovers
 from headrace.pipelines.sinks.topic_leftovers import Leftovers
@@ -66,6 +67,15 @@ def test_it_is_over_when_a_batch_has_passed_all_that_is_there(broker: RunningBro
 
     assert leftovers.is_over
     assert not leftovers.of(batch(4, 5))
+
+
+def test_a_group_that_a_properties_file_names_does_not_move(broker: RunningBroker) -> None:
+    theirs = {"group.id": "theirs", "enable.auto.commit": "true"}
+
+    bus = Bus(broker.bootstrap, theirs)
+    assert times(Leftovers(bus, "app", STARTS, ENDS, is_settling=False), batch(0, 9), 3) == 2
+
+    assert Admin(broker.bus).list_groups().groups == ()
 
 
 def test_where_nothing_of_ours_is_it_is_over_at_once(broker: RunningBroker) -> None:

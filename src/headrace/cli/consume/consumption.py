@@ -19,6 +19,8 @@ from headrace.cli.outage import Outage
 from headrace.client.librdkafka import Partition, bus_errors, places
 from headrace.client.positions import LATEST, OLDEST, Position
 
+_TUNING: Mapping[str, object] = {"queued.max.messages.kbytes": 16 * 1024}
+
 
 @dataclass(frozen=True, slots=True, kw_only=True)
 class Request:
@@ -52,7 +54,7 @@ class Consumption:
 
     def run(self, interruption: Interruption) -> bool:
         """Return whether all that was printed for a group is committed."""
-        consumer = self._connection.consumer(self._consumer_config())
+        consumer = self._connection.consumer(self._consumer_config(), _TUNING)
         try:
             with bus_errors(self._connection.admin().failure):
                 return self._read(consumer, interruption)
@@ -152,7 +154,6 @@ class Consumption:
             "enable.auto.offset.store": False,
             "enable.partition.eof": not self._request.is_following,
             "auto.offset.reset": "error",
-            "queued.max.messages.kbytes": 16 * 1024,
             "error_cb": self._outage.on_error,
         }
 

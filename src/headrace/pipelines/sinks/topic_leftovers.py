@@ -130,7 +130,8 @@ class Leftovers:
         return reached
 
     def _consumer(self, partitions: Iterable[Partition]) -> Any:
-        settings = {
+        # A properties file for another purpose names a group, whose place is not ours to move.
+        fixed = {
             "group.id": "headrace-topic-sink",  # librdkafka wants one; nothing is committed
             "enable.auto.commit": False,
             "auto.offset.reset": "earliest",
@@ -138,7 +139,7 @@ class Leftovers:
         }
         # Ours are in no transaction, and must not wait for one of somebody else's to end.
         properties = {**self._bus.properties, ISOLATION_LEVEL: READ_UNCOMMITTED}
-        consumer = make_consumer(Bus(self._bus.bootstrap, properties, self._bus.sources), settings)
+        consumer = make_consumer(Bus(self._bus.bootstrap, properties, self._bus.sources), {}, fixed)
         consumer.assign(places({each: self._starts[each] for each in partitions}))
         return consumer
 
