@@ -275,6 +275,13 @@ def test_a_property_that_librdkafka_does_not_take_is_named(broker: RunningBroker
         Admin(bus).metadata()
 
 
+def test_a_value_that_librdkafka_does_not_take_is_one_line(broker: RunningBroker) -> None:
+    bus = Bus(broker.bootstrap, {"linger.ms": "99999999"}, {"linger.ms": "-X linger.ms"})
+
+    with pytest.raises(PropertyError, match=r"^-X linger\.ms: .* allowed range 0\.\.900000\Z"):
+        Admin(bus).metadata()
+
+
 def test_what_a_caller_relies_on_wins_over_the_users_properties() -> None:
     made = dict[str, object]()
     bus = Bus(properties={"acks": "0", "request.required.acks": "1", "client.id": "mine"})

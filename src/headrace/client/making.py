@@ -42,7 +42,7 @@ def make_client(
     try:
         return make(config)
     except KafkaException as error:
-        message = str(error.args[0].str())
+        message = str(error.args[0].str()).strip()
         match = _NAMED.search(message)
         name = match[1] if match else ""
         if name not in config:

@@ -102,6 +102,13 @@ def test_a_busy_http_port_is_refused_when_it_was_asked_for(
     assert "in use by another program; choose another with --http-port" in said
 
 
+def test_an_http_port_that_is_none_is_refused(tmp_path: Path) -> None:
+    told = refusal(tmp_path / "data", http_port=99_999)
+
+    assert told.startswith("2: ")
+    assert "headrace.http.port=99999: a port is at most 65535" in told
+
+
 def test_a_busy_default_http_port_is_done_without(tmp_path: Path) -> None:
     with socket.socket() as taken:
         with contextlib.suppress(OSError):  # somebody else has it, which is as good

@@ -122,6 +122,8 @@ async def _start_http(http: HttpServer, settings: BrokerSettings) -> None:
     host, port = client_listener(settings).host, settings.int(_HTTP_PORT)
     if port < 0:
         return
+    if port > 65535:  # uvloop would take what is left of it by 65536
+        raise ConfigError(_HTTP_PORT, port, "a port is at most 65535")
     try:
         await http.start(host, port)
     except OSError as error:
