@@ -14,6 +14,10 @@ BASELINE, NOW = "baseline", SUBJECT
 MARGIN = 0.05
 ROUNDS_FOR_A_VERDICT = 3
 TOO_FEW, UNDECIDED = "too few rounds", "no difference shown"
+NOTE = (
+    f"A ratio is now/{BASELINE}, round by round: the rounds' median (lowest–highest). A verdict "
+    f"needs every round, and {ROUNDS_FOR_A_VERDICT} at least, more than {MARGIN:.0%} to one side."
+)
 
 
 class Ratio(NamedTuple):
@@ -88,10 +92,7 @@ def compare(results: Results, rows: Sequence[Row]) -> list[Compared]:
 
 def make_table(compared: Sequence[Compared]) -> Table:
     """The comparison as people read it."""
-    table = Table(
-        title=f"medians (ranges) of both; ratios are now/{BASELINE}, the median of the rounds' "
-        f"(lowest–highest); a verdict needs every round beyond {MARGIN:.0%}; ↓: lower is better"
-    )
+    table = Table(title="medians (ranges); ↓: lower is better")
     table.add_column("workload")
     table.add_column("unit")
     for title in (BASELINE, "now", "ratio"):

@@ -27,11 +27,8 @@ def loaded_after(program: str) -> set[str]:
     return {*done.stdout.decode().split()}
 
 
-def test_importing_headrace_loads_nothing_else_of_it() -> None:
-    loaded = loaded_after("import headrace; dir(headrace)")
-
-    assert {name for name in loaded if name.startswith("headrace")} == {"headrace"}
-    assert not loaded & {"asyncio", "confluent_kafka", "kio", "pyspark", "uvloop"}
+def test_importing_headrace_loads_nothing_else() -> None:
+    assert loaded_after("import headrace; dir(headrace)") - loaded_after("") == {"headrace"}
 
 
 def test_a_client_brings_neither_a_broker_nor_spark() -> None:

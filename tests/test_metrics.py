@@ -2,7 +2,7 @@ import re
 from dataclasses import dataclass
 from pathlib import Path
 
-from headrace.metrics import Histogram, Metrics, Sample, partition_samples, process_samples
+from headrace.metrics import Histogram, Metrics, MetricSample, partition_samples, process_samples
 
 
 @dataclass
@@ -65,7 +65,7 @@ def test_buckets_are_cumulative_and_end_at_infinity() -> None:
 def test_a_registered_source_is_asked_at_every_scrape() -> None:
     metrics = Metrics()
     values = iter((1, 2))
-    metrics.register(lambda: [Sample("headrace_topics", "Topics.", next(values))])
+    metrics.register(lambda: [MetricSample("headrace_topics", "Topics.", next(values))])
 
     assert "headrace_topics 1\n" in metrics.render()
     assert "headrace_topics 2\n" in metrics.render()
@@ -86,7 +86,7 @@ def test_each_partition_shows_its_offsets_and_size() -> None:
 
 def test_a_label_with_quotes_and_line_breaks_is_escaped() -> None:
     metrics = Metrics()
-    metrics.register(lambda: [Sample("headrace_x", "X.", 1, {"name": 'a"b\\c\nd'})])
+    metrics.register(lambda: [MetricSample("headrace_x", "X.", 1, {"name": 'a"b\\c\nd'})])
 
     assert r'headrace_x{name="a\"b\\c\nd"} 1' in metrics.render()
 

@@ -12,9 +12,7 @@ What is listed here, in `headrace.pipelines`, `headrace.testing` and `headrace.k
 others to import; all else may change. Each name is loaded when it is first used.
 """
 
-import importlib
-from typing import TYPE_CHECKING
-
+TYPE_CHECKING = False  # type checkers take it for true; the module typing costs more than this one
 if TYPE_CHECKING:
     import headrace.pipelines as pipelines
     import headrace.testing as testing
@@ -78,6 +76,8 @@ _PACKAGES = {"pipelines", "testing"}
 
 
 def __getattr__(name: str) -> object:
+    import importlib
+
     if name in _PACKAGES:
         return importlib.import_module(f"{__name__}.{name}")
     if name not in _MODULES:

@@ -72,6 +72,8 @@ class Broker:
 
     def start(self) -> None:
         """Return when clients may connect; raise what starting it raised."""
+        if self._thread.is_alive():
+            raise RuntimeError(f"the broker at {self.bootstrap} is already started")
         if self._is_temporary:
             self.data_dir = Path(tempfile.mkdtemp(prefix="headrace-"))
         self._started.clear()

@@ -56,7 +56,7 @@ class Histogram:
         return sum(self.bucket_counts)
 
 
-class Sample(NamedTuple):
+class MetricSample(NamedTuple):
     """One number computed at scrape time. Samples of one name must come one after another."""
 
     name: str
@@ -66,7 +66,7 @@ class Sample(NamedTuple):
     kind: str = "gauge"
 
 
-SampleSource = Callable[[], Iterable[Sample]]
+SampleSource = Callable[[], Iterable[MetricSample]]
 
 
 class MeasuredLog(Protocol):
@@ -201,38 +201,42 @@ _GAUGES = {
 }
 
 
-def render_samples(samples: Iterable[Sample]) -> str:
+def render_samples(samples: Iterable[MetricSample]) -> str:
     """These alone, in Prometheus' text format: for whoever counts in other ways than a broker."""
     return "\n".join([*_sample_lines(samples), ""])
 
 
-def process_samples() -> Iterable[Sample]:
+def process_samples() -> Iterable[MetricSample]:
     """Age, memory and files of this process."""
     import psutil  # at the first scrape: a broker's start does not wait for it
 
     uptime_seconds = time.time() - _PROCESS_START_SECONDS
-    yield Sample(
+    yield MetricSample(
         "headrace_uptime_seconds", "Seconds since this process loaded headrace.", uptime_seconds
     )
     process = psutil.Process()
     rss_bytes = process.memory_info().rss
-    yield Sample("process_resident_memory_bytes", "Resident memory size in bytes.", rss_bytes)
+    yield MetricSample("process_resident_memory_bytes", "Resident memory size in bytes.", rss_bytes)
     if psutil.POSIX:
-        yield Sample("process_open_fds", "Number of open file descriptors.", process.num_fds())
+        yield MetricSample(
+            "process_open_fds", "Number of open file descriptors.", process.num_fds()
+        )
 
 
-def partition_samples(logs: Iterable[MeasuredLog]) -> Iterable[Sample]:
+def partition_samples(logs: Iterable[MeasuredLog]) -> Iterable[MetricSample]:
     """Offsets and size of each log given: pass those that are loaded, so a scrape opens none."""
     measured = sorted(logs, key=lambda log: (log.topic, log.partition))
     labels = [{"topic": log.topic, "partition": str(log.partition)} for log in measured]
     for log, its_labels in zip(measured, labels, strict=True):
         help_text = "First offset a reader may ask for."
-        yield Sample("headrace_log_start_offset", help_text, log.log_start_offset, its_labels)
+        yield MetricSample("headrace_log_start_offset", help_text, log.log_start_offset, its_labels)
     for log, its_labels in zip(measured, labels, strict=True):
         help_text = "Offset of the next message."
-        yield Sample("headrace_log_end_offset", help_text, log.log_end_offset, its_labels)
+        yield MetricSample("headrace_log_end_offset", help_text, log.log_end_offset, its_labels)
     for log, its_labels in zip(measured, labels, strict=True):
-        yield Sample("headrace_log_size_bytes", "Bytes in .log files.", log.size_bytes, its_labels)
+        yield MetricSample(
+            "headrace_log_size_bytes", "Bytes in .log files.", log.size_bytes, its_labels
+        )
 
 
 def _head(lines: list[str], name: str, kind: str, help_text: str) -> None:
@@ -240,7 +244,7 @@ def _head(lines: list[str], name: str, kind: str, help_text: str) -> None:
     lines.append(f"# TYPE {name} {kind}")
 
 
-def _sample_lines(samples: Iterable[Sample]) -> Iterator[str]:
+def _sample_lines(samples: Iterable[MetricSample]) -> Iterator[str]:
     last_name = ""
     for sample in samples:
         if sample.name != last_name:

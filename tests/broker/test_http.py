@@ -7,7 +7,7 @@ from tests.broker.turn_counter import turns_during
 
 from headrace.broker import http
 from headrace.broker.http import HttpServer, WriteProbe
-from headrace.metrics import Metrics, Sample
+from headrace.metrics import Metrics, MetricSample
 
 
 def run_with_server(
@@ -79,7 +79,7 @@ def test_a_scrape_of_many_samples_gives_others_their_turns(
     monkeypatch: pytest.MonkeyPatch,
 ) -> None:
     metrics = Metrics()
-    metrics.register(lambda: [Sample("number", "A number.", at) for at in range(100)])
+    metrics.register(lambda: [MetricSample("number", "A number.", at) for at in range(100)])
 
     async def scrape() -> None:
         server = HttpServer(metrics, lambda: (True, ""), lambda: (True, ""))

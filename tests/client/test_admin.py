@@ -263,3 +263,17 @@ def test_what_a_caller_relies_on_wins_over_the_users_properties() -> None:
     assert made["linger.ms"] == 5
     # librdkafka has two names for it, and takes what comes last.
     assert list(made.items())[-1] == ("acks", "all")
+
+
+def test_what_is_only_good_to_know_is_left_out_where_no_broker_tells(
+    admin: Admin, monkeypatch: pytest.MonkeyPatch
+) -> None:
+    assert (admin.api_versions() or {})[18] == (0, 4)
+
+    def refuse(*_: object) -> None:
+        raise BusError(None, "no", is_passing=False)
+
+    monkeypatch.setattr("headrace.client.wire.WireConnection", refuse)
+
+    assert admin.api_versions() is None
+    assert admin.log_sizes() == {}

@@ -107,7 +107,7 @@ def test_a_url_names_addresses_a_user_and_properties() -> None:
     }
     assert Bus.from_url("kafka://a").client_config()["bootstrap.servers"] == "a:9092"
     assert Bus.from_url("kafka://[::1]").addresses == [("::1", 9092)]
-    assert Bus.from_url("Kafka://a:1/").properties == {}
+    assert Bus.from_url("Kafka://a:1/") == Bus("a:1")
 
 
 def test_a_url_that_says_how_to_log_on_is_obeyed() -> None:

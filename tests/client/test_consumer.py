@@ -25,7 +25,12 @@ PATIENCE_S = 120.0
 
 @pytest.fixture(scope="module")
 def broker() -> Iterator[RunningBroker]:
-    with running_broker(group_initial_rebalance_delay_ms=0) as broker:
+    # Rebalances wait for heartbeats: they come often here.
+    with running_broker(
+        group_initial_rebalance_delay_ms=0,
+        group_consumer_min_heartbeat_interval_ms=100,
+        group_consumer_heartbeat_interval_ms=100,
+    ) as broker:
         yield broker
 
 
@@ -138,9 +143,9 @@ def test_without_a_group_nothing_is_committed(broker: RunningBroker) -> None:
 @pytest.mark.parametrize(
     "config",
     [
-        {},
+        {"heartbeat.interval.ms": 100},
         {"group.protocol": "consumer"},
-        {"partition.assignment.strategy": "cooperative-sticky"},
+        {"partition.assignment.strategy": "cooperative-sticky", "heartbeat.interval.ms": 100},
     ],
     ids=["classic", "kip-848", "cooperative"],
 )
@@ -199,6 +204,56 @@ def test_what_retention_took_is_told_with_the_way_out(broker: RunningBroker) -> 
     lenient = Bus(broker.bootstrap, {"auto.offset.reset": "earliest"})
     with reader(lenient, "cut", group="cutters-2", start=3) as consumer:
         assert take(consumer, 8) == [*range(12, 20)]
+
+
+def test_each_partition_that_retention_cut_is_told_of(broker: RunningBroker) -> None:
+    fill(broker.bus, "both-cut", 20, partitions=2)
+    admin = Admin(broker.bus, timeout_s=PATIENCE_S)
+    admin.delete_records({("both-cut", 0): 5, ("both-cut", 1): 5})
+    told = set[str]()
+
+    with reader(broker.bus, "both-cut", start=1) as consumer:
+        while len(told) < 2:
+            with pytest.raises(BusError, match="has no offset 1 any more") as gone:
+                consumer.poll(PATIENCE_S)
+            told.add(str(gone.value)[:11])
+        assert told == {"partition 0", "partition 1"}
+        for partition in (0, 1):
+            consumer.seek("both-cut", partition, "oldest")
+        assert sorted(take(consumer, 10)) == [*range(10, 20)]
+
+
+def test_the_group_is_the_callers_whatever_a_file_for_another_program_says(
+    broker: RunningBroker,
+) -> None:
+    theirs = {"group.id": "theirs", "enable.auto.offset.store": "true"}
+    fill(broker.bus, "filed", 3)
+    with reader(Bus(broker.bootstrap, theirs), "filed", group="ours") as consumer:
+        take(consumer, 2)
+        assert consumer.poll(PATIENCE_S, max_messages=1)[0].text == "2"  # never known to be done
+
+    admin = Admin(broker.bus, timeout_s=PATIENCE_S)
+    assert admin.group_offsets("ours") == {("filed", 0): 2}
+
+
+def test_a_pattern_takes_a_group_and_a_group_a_name() -> None:
+    with pytest.raises(ConfigError, match="a pattern takes a group"):
+        Consumer(Bus(), "^orders")
+    with pytest.raises(ConfigError, match="leave it out to read alone"):
+        Consumer(Bus(), "orders", group="")
+
+
+def test_a_closed_consumer_commits_nothing_in_silence(broker: RunningBroker) -> None:
+    fill(broker.bus, "shut", 1)
+    consumer = reader(broker.bus, "shut", group="shutters")
+    take(consumer, 1)
+    consumer.close()
+    consumer.close()
+
+    for ask in (consumer.commit, consumer.committed, consumer.lag, consumer.poll):
+        with pytest.raises(RuntimeError, match="the consumer is closed"):
+            ask()
+    assert list(consumer) == []
 
 
 def test_a_topic_that_is_not_there_is_named(broker: RunningBroker) -> None:
@@ -293,3 +348,31 @@ def test_a_consumer_in_an_event_loop_gives_what_a_cancelled_poll_had_found(
         return seen
 
     assert asyncio.run(main()) == [*range(50)]
+
+
+def test_two_tasks_do_not_share_a_consumer_and_closing_ends_a_poll(broker: RunningBroker) -> None:
+    fill(broker.bus, "tasks", 2)
+
+    async def main() -> list[int]:
+        consumer = AsyncConsumer(broker.bus, "tasks", timeout_s=PATIENCE_S)
+        seen = list[int]()
+        both = asyncio.Event()
+
+        async def read() -> None:
+            async for message in consumer:
+                seen.append(int(message.text))
+                if len(seen) == 2:
+                    both.set()
+
+        reading = asyncio.create_task(read())
+        await both.wait()
+        with pytest.raises(RuntimeError, match="another task is polling"):
+            await consumer.poll()
+        await consumer.close()
+        await consumer.close()
+        await reading
+        with pytest.raises(RuntimeError, match="the consumer is closed"):
+            await consumer.poll()
+        return seen
+
+    assert asyncio.run(main()) == [0, 1]

@@ -1,7 +1,10 @@
+import time
+from datetime import datetime, timedelta, timezone
+
 import pytest
 
 from headrace.client.errors import PositionError
-from headrace.client.positions import Kind, Position, parse_position
+from headrace.client.positions import Kind, Position, parse_position, position_of
 from headrace.errors import ConfigError
 
 NOW_MS = 1_794_816_000_000  # 2026-11-16T08:00Z
@@ -75,3 +78,21 @@ def test_the_first_and_the_last_time_are_positions(text: str) -> None:
 def test_what_is_no_position_names_itself_and_all_that_can_be_written() -> None:
     with pytest.raises(ConfigError, match=r"^'yesterday' is no position; write oldest, latest"):
         parse_position("yesterday", 0)
+
+
+def test_a_program_gives_a_position_as_it_has_it() -> None:
+    zone = timezone(timedelta(hours=2))
+
+    assert position_of(120) == Position.parse("120") == Position(Kind.OFFSET, 120)
+    assert position_of(datetime(1970, 1, 1, 3, tzinfo=zone)) == Position(Kind.TIME, 3_600_000)
+    for extreme in (datetime.min, datetime.max.replace(tzinfo=timezone(timedelta(hours=-12)))):
+        with pytest.raises(ConfigError, match="the years 1970 to 9999"):
+            position_of(extreme)
+
+
+def test_a_time_without_a_zone_is_local_time(monkeypatch: pytest.MonkeyPatch) -> None:
+    with monkeypatch.context() as patch:
+        patch.setenv("TZ", "UTC-2")
+        time.tzset()
+        assert position_of(datetime(1970, 1, 1, 3)) == Position(Kind.TIME, 3_600_000)
+    time.tzset()

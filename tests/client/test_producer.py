@@ -208,7 +208,7 @@ def test_a_callback_hears_of_each_delivery_once_and_may_fail(broker: RunningBrok
 
 
 def test_many_threads_send_by_one_producer(broker: RunningBroker) -> None:
-    with Producer(broker.bus) as producer:
+    with Producer(broker.bus, config={"linger.ms": 0}) as producer:
 
         def send() -> None:
             for number in range(500):
@@ -252,3 +252,65 @@ def test_an_awaited_delivery_may_be_cancelled(broker: RunningBroker) -> None:
                 await producer.close(0.05)
 
     asyncio.run(main())
+
+
+@pytest.mark.parametrize(
+    ("properties", "offset"),
+    [
+        ({"acks": "0"}, None),
+        ({"acks": "1"}, 0),
+        ({"acks": "all"}, 0),
+        ({"retries": "0"}, 0),
+        ({"max.in.flight.requests.per.connection": "20"}, 0),
+    ],
+    ids=str,
+)
+def test_who_wants_less_than_once_and_in_order_gets_it(
+    broker: RunningBroker, properties: dict[str, str], offset: int | None
+) -> None:
+    with Producer(Bus(broker.bootstrap, properties)) as producer:
+        topic = "-".join(["less", *properties, *properties.values()])
+        assert producer.send(topic, b"x").wait(PATIENCE_S).offset == offset
+
+
+def test_a_callback_that_would_wait_for_ever_is_told(broker: RunningBroker) -> None:
+    told = list[BaseException]()
+    is_over = threading.Event()
+
+    with Producer(broker.bus) as producer:
+
+        def send_and_wait(_delivery: Delivery) -> None:
+            try:
+                producer.send("waited", b"y").wait()
+            except RuntimeError as error:
+                told.append(error)
+            is_over.set()
+
+        producer.send("waited", b"x").add_done_callback(send_and_wait)
+        assert is_over.wait(PATIENCE_S)
+
+    assert "a callback cannot wait" in str(told[0])
+    assert len(messages_of(broker.bus, "waited", 2)) == 2
+
+
+def test_a_send_that_was_interrupted_keeps_nobody_waiting(broker: RunningBroker) -> None:
+    class Interrupted(Delivery):
+        """Is known to the producer, and not to librdkafka: Ctrl-C came in between."""
+
+    producer = Producer(broker.bus)
+    delivery = Interrupted("halfway", producer._waiting)
+    producer._outstanding.add(delivery)
+
+    with pytest.raises(BusError, match="interrupted before it was queued"):
+        producer.close()
+    assert delivery.is_done
+    assert producer.waiting == 0
+
+
+def test_a_topic_that_nobody_makes_is_asked_after() -> None:
+    with (
+        running_broker(auto_create_topics_enable=False) as broker,
+        Producer(broker.bus, config={"message.timeout.ms": 500}) as producer,
+        pytest.raises(BusError, match="no message to nowhere in time; is the topic there"),
+    ):
+        producer.send("nowhere", b"x").wait(PATIENCE_S)

@@ -78,5 +78,11 @@ def test_a_bus_that_says_nothing_is_named_with_the_partition() -> None:
 
 
 def test_a_topic_that_is_not_there_is_told(broker: RunningBroker) -> None:
-    with pytest.raises(BusError):
-        list(read_ranges(broker.bus, {("nowhere", 0): (0, 1)}, timeout_s=PATIENCE_S))
+    fill(broker.bus, "two", 1)
+    for place, sentence in {
+        ("nowhere", 0): "there is no topic nowhere",
+        ("two", 7): "topic two has no partition 7",
+    }.items():
+        with pytest.raises(BusError, match=sentence) as told:
+            list(read_ranges(broker.bus, {place: (0, 1)}, timeout_s=PATIENCE_S))
+        assert not told.value.is_timeout

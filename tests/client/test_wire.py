@@ -3,6 +3,8 @@
 import contextlib
 import socket
 import struct
+import subprocess
+import sys
 import threading
 from collections.abc import Iterator
 
@@ -143,3 +145,13 @@ def test_an_answer_that_is_none_is_an_error_that_stays():
         api_versions(connection)
 
     assert not caught.value.is_passing
+
+
+def test_who_asks_nothing_of_the_kind_does_not_load_kio():
+    program = (
+        "import sys, headrace.client.admin, headrace.client.asynchronous, headrace.client.ranges;"
+        "print(*(name for name in sys.modules if name.split('.')[0] == 'kio'))"
+    )
+    loaded = subprocess.run([sys.executable, "-c", program], capture_output=True, check=True)
+
+    assert loaded.stdout.split() == []

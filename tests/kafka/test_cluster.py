@@ -8,7 +8,7 @@ from headrace.errors import EngineError
 from headrace.file_lock import FileLock
 from headrace.java.errors import JarError
 from headrace.kafka import cluster as cluster_module
-from headrace.kafka.cluster import Cluster, Progress, running_cluster
+from headrace.kafka.cluster import Cluster, UpProgress, running_cluster
 from headrace.kafka.errors import ClusterError, NodeError
 from headrace.kafka.layout import choose_ports
 
@@ -263,7 +263,7 @@ def collected(told):
 @pytest.mark.slow
 @pytest.mark.timeout(1800)
 def test_controllers_of_their_own_and_two_clusters_side_by_side(tmp_path):
-    told = list[Progress]()
+    told = list[UpProgress]()
     with running_cluster(tmp_path / "one", "one", brokers=1) as one:
         two = Cluster.create(tmp_path / "two", "two", brokers=2, controllers=1, is_tied=True)
         try:

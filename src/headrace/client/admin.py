@@ -273,13 +273,13 @@ class Admin:
 
     # What librdkafka has no call for
 
-    def api_versions(self, metadata: Metadata) -> dict[int, tuple[int, int]] | None:
+    def api_versions(self) -> dict[int, tuple[int, int]] | None:
         """Oldest and newest version of each API, by its key; None when no broker says so."""
         from headrace.client.broker_questions import api_versions
 
-        return next(self._of_brokers(metadata, api_versions), None)
+        return next(self._of_brokers(api_versions), None)
 
-    def log_sizes(self, metadata: Metadata) -> dict[Partition, int]:
+    def log_sizes(self) -> dict[Partition, int]:
         """Bytes of each partition on the disk, where its broker says so.
 
         Of its copies the largest counts, the others are behind.
@@ -287,7 +287,7 @@ class Admin:
         from headrace.client.broker_questions import log_sizes
 
         sizes = dict[Partition, int]()
-        for found in self._of_brokers(metadata, log_sizes):
+        for found in self._of_brokers(log_sizes):
             for partition, size_bytes in found.items():
                 sizes[partition] = max(size_bytes, sizes.get(partition, 0))
         return sizes
@@ -520,13 +520,11 @@ class Admin:
         except (KafkaException, TimeoutError):
             return None
 
-    def _of_brokers(
-        self, metadata: Metadata, question: "Callable[[WireConnection], _Answer]"
-    ) -> Iterator[_Answer]:
+    def _of_brokers(self, question: "Callable[[WireConnection], _Answer]") -> Iterator[_Answer]:
         """What those brokers say that answer: it is good to know, and nothing depends on it."""
         from headrace.client.wire import WireConnection
 
-        for broker in metadata.brokers.values():
+        for broker in self.describe_cluster().brokers:
             with contextlib.suppress(BusError):
                 address = broker.host, broker.port
                 with WireConnection(address, self.bus, self.timeout_s) as connection:

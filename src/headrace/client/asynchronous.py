@@ -74,8 +74,6 @@ class AsyncAdmin(_Twin[Admin]):
         """As `Admin`."""
         super().__init__(Admin(bus or Bus(), timeout_s=timeout_s, config=config))
 
-    api_versions = _awaited(Admin.api_versions)
-    log_sizes = _awaited(Admin.log_sizes)
     metadata = _awaited(Admin.metadata)
     describe_cluster = _awaited(Admin.describe_cluster)
     cluster_id = _awaited(Admin.cluster_id)
@@ -96,6 +94,7 @@ class AsyncAdmin(_Twin[Admin]):
     list_groups = _awaited(Admin.list_groups)
     describe_group = _awaited(Admin.describe_group)
     group_offsets = _awaited(Admin.group_offsets)
+    groups_with_offsets = _awaited(Admin.groups_with_offsets)
     set_group_offsets = _awaited(Admin.set_group_offsets)
     delete_groups = _awaited(Admin.delete_groups)
 

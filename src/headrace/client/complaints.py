@@ -31,6 +31,11 @@ class Complaints:
         elif error.code() != error._ALL_BROKERS_DOWN and len(self._told) < _KEPT:
             self._told.append(error.str())
 
+    @property
+    def is_any(self) -> bool:
+        """Whether librdkafka has complained of anything that explains a silence."""
+        return bool(self._told or self._refusal)
+
     def take_refusal(self) -> BusError | None:
         """The refusal at the log-on, once."""
         refusal, self._refusal = self._refusal, None

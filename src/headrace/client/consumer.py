@@ -176,6 +176,7 @@ class Consumer:
 
     def lag(self) -> dict[Partition, int]:
         """How many offsets each partition has that this consumer has not returned yet."""
+        self._must_be_open()
         behind = dict[Partition, int]()
         for place in self.assignment():
             (asked,) = self._places({place: 0})
@@ -234,8 +235,7 @@ class Consumer:
 
         False too when it is time to tell librdkafka what is done: `fill` does.
         """
-        if self.is_closed:
-            raise RuntimeError("the consumer is closed")
+        self._must_be_open()
         if max_messages < 1:
             raise ValueError(f"max_messages is {max_messages}; one is the least")
         self._inbox.finish()
@@ -404,6 +404,7 @@ class Consumer:
             self._raw.unassign()
 
     def _owned(self, topic: str, partition: int) -> Partition:
+        self._must_be_open()
         if (topic, partition) not in self._inbox.received:
             mine = ", ".join(f"{name}:{number}" for name, number in self.assignment())
             raise BusError(
@@ -464,7 +465,12 @@ class Consumer:
             if not is_passing(reason) or not patience.pause():
                 raise self._complaints.failure(reason, self.timeout_s)
 
+    def _must_be_open(self) -> None:
+        if self.is_closed:
+            raise RuntimeError("the consumer is closed")
+
     def _must_have_group(self) -> None:
+        self._must_be_open()
         if self.group is None:
             raise RuntimeError("only a consumer with a group commits; give it group=…")
 

@@ -50,10 +50,11 @@ class Message(NamedTuple):
 class Waiting:
     """Lets any number of threads wait for any of many deliveries."""
 
-    __slots__ = ("_condition", "_waiters", "lock", "on_report")
+    __slots__ = ("_condition", "_waiters", "lock", "on_report", "reporter")
 
     def __init__(self, on_report: "Callable[[Delivery, KafkaError | None, Any], object]") -> None:
         self.on_report = on_report  # the producer's, for what librdkafka says of a delivery
+        self.reporter: threading.Thread | None = None  # in which it says so
         self.lock = threading.Lock()
         self._condition = threading.Condition(self.lock)
         self._waiters = 0
@@ -65,6 +66,11 @@ class Waiting:
 
     def until(self, is_over: Callable[[], bool], timeout_s: float | None) -> bool:
         """Wait, and return whether it is over."""
+        if threading.current_thread() is self.reporter:
+            raise RuntimeError(
+                "a callback cannot wait for a delivery, or for room in the queue: before it "
+                "returns no other is heard of"
+            )
         with self._condition:
             self._waiters += 1
             try:

@@ -7,12 +7,13 @@ each.
 import logging
 import threading
 import time
-from collections.abc import Mapping
+from collections.abc import Callable, Mapping
 from types import TracebackType
 from typing import TYPE_CHECKING, Any, Self
 
 from headrace.client.bus import Bus
 from headrace.client.complaints import Complaints
+from headrace.client.error_table import is_unknown
 from headrace.client.errors import BusError
 from headrace.client.making import make_client
 from headrace.client.message import Delivery, Header, Headers, Waiting
@@ -20,18 +21,27 @@ from headrace.client.message import Delivery, Header, Headers, Waiting
 if TYPE_CHECKING:
     from confluent_kafka import KafkaError
 
-# Every message is written once and in order, and acknowledged by all who keep it; equal keys go to
-# the same partition as with Java's client. The user's properties win.
+# Every message is acknowledged by all who keep it; equal keys go to the same partition as with
+# Java's client. The user's properties win.
 DEFAULTS: Mapping[str, object] = {
-    "enable.idempotence": True,
     "partitioner": "murmur2_random",
     "client.id": "headrace",
     # Java's `delivery.timeout.ms`: after two minutes without an acknowledgement it has failed.
     "message.timeout.ms": 120_000,
 }
+_IN_ORDER = ("1", "2", "3", "4", "5")  # requests on their way
+# What writing each message once and in order takes; who has it otherwise goes without, as in Java.
+_IDEMPOTENT: Mapping[str, Callable[[str], bool]] = {
+    "acks": lambda value: value in ("all", "-1"),
+    "request.required.acks": lambda value: value in ("all", "-1"),
+    "retries": lambda value: value != "0",
+    "message.send.max.retries": lambda value: value != "0",
+    "max.in.flight": lambda value: value in _IN_ORDER,
+    "max.in.flight.requests.per.connection": lambda value: value in _IN_ORDER,
+}
 _POLL_S = 0.1  # how soon the thread notices that it is to end
 _FLUSH_S = 0.05
-_PAUSE_S = 0.001  # before the queue is asked again whether it has room
+_REPORT_S = 1.0  # for what librdkafka has reported to be heard of
 _LONGEST_PAUSE_S = 0.05
 _MAX_UNSEEN = 1000  # failed deliveries kept for `flush` to tell of; more are counted
 _logger = logging.getLogger(__name__)
@@ -62,9 +72,19 @@ class Producer:
         self._failed = list[Delivery]()
         self._failed_count = 0
         self._is_closed = False
-        more = {**DEFAULTS, **(config or {}), "error_cb": self._complaints.on_error}
+        given = {**(config or {}), **self.bus.properties}
+        may_repeat = any(
+            name in given and not is_fine(str(given[name])) for name, is_fine in _IDEMPOTENT.items()
+        )
+        more = {
+            **DEFAULTS,
+            "enable.idempotence": not may_repeat,
+            **(config or {}),
+            "error_cb": self._complaints.on_error,
+        }
         self._raw: Any = make_client(self.bus, Raw, more)
         self._thread = threading.Thread(target=self._serve, name="headrace-deliveries", daemon=True)
+        self._waiting.reporter = self._thread
         self._thread.start()
 
     def send(
@@ -102,14 +122,14 @@ class Producer:
         if self._is_closed:
             raise RuntimeError("the producer is closed")
         delivery = Delivery(topic, self._waiting)
-        self._outstanding.add(delivery)
         try:
+            self._outstanding.add(delivery)
             self._raw.produce(topic, on_delivery=delivery, **message)
         except BufferError:
             self._outstanding.discard(delivery)
             return None
         except self._refusal as error:  # too large, say; told as what a broker refuses is
-            self._finish(delivery, self._failure(error.args[0]))
+            self._finish(delivery, self._failure(delivery, error.args[0]))
         except BaseException:
             self._outstanding.discard(delivery)
             raise
@@ -141,7 +161,9 @@ class Producer:
                     raise TimeoutError(
                         f"{left:,} messages were not acknowledged within {timeout_s:g} s"
                     )
-                self._raw.flush(_FLUSH_S)  # does not wait for `linger.ms`
+                # It does not wait for `linger.ms`.
+                if not self._raw.flush(_FLUSH_S) and not self._is_reporter():
+                    self._give_up_unless_done(delivery)
         self._tell_of_failures()
 
     def close(self, timeout_s: float | None = None) -> None:
@@ -191,9 +213,22 @@ class Producer:
     def _end(self) -> None:
         if self._outstanding:
             self._raw.purge()
-            self._raw.flush(1.0)
-        if threading.current_thread() is not self._thread:
+            self._raw.flush(_REPORT_S)
+            if not self._is_reporter():
+                for delivery in list(self._outstanding):
+                    self._give_up_unless_done(delivery)
+        if not self._is_reporter():
             self._thread.join()
+
+    def _is_reporter(self) -> bool:
+        return threading.current_thread() is self._thread
+
+    def _give_up_unless_done(self, delivery: Delivery) -> None:
+        """librdkafka has no more messages: one it never got was interrupted on its way there."""
+        if not self._waiting.until(lambda: delivery.is_done, _REPORT_S):
+            self._finish(
+                delivery, BusError(None, "interrupted before it was queued", is_passing=False)
+            )
 
     def _serve(self) -> None:
         while not self._is_closed or self._outstanding:
@@ -204,7 +239,7 @@ class Producer:
 
     def _on_report(self, delivery: Delivery, error: "KafkaError | None", sent: Any) -> None:
         if error is not None:
-            self._finish(delivery, self._failure(error))
+            self._finish(delivery, self._failure(delivery, error))
             return
         offset = sent.offset()
         delivery.finish(
@@ -222,7 +257,7 @@ class Producer:
             self._failed.append(delivery)
         self._outstanding.discard(delivery)
 
-    def _failure(self, error: "KafkaError") -> BusError:
+    def _failure(self, delivery: Delivery, error: "KafkaError") -> BusError:
         if error.code() in (error._PURGE_QUEUE, error._PURGE_INFLIGHT):
             return BusError(error, "given up before it was acknowledged", is_passing=False)
         if error.fatal() or error.code() == error._FATAL:
@@ -231,6 +266,17 @@ class Producer:
                 error,
                 f"this producer cannot go on: {reason}; make a new one",
                 is_passing=False,
+            )
+        if is_unknown(error):
+            sentence = f"there is no topic {delivery.topic}, or it has no such partition"
+            return BusError(error, sentence, is_passing=False)
+        if error.code() == error._MSG_TIMED_OUT and not self._complaints.is_any:
+            return BusError(
+                error,
+                f"{self.bus.bootstrap} acknowledged no message to {delivery.topic} in time; is the "
+                "topic there, and a leader for it? 'headrace topics describe' shows it",
+                is_passing=True,
+                is_timeout=True,
             )
         return self._complaints.failure(error, None)
 

@@ -5,13 +5,14 @@ from collections.abc import Callable, Iterator, Mapping
 from typing import Any, TypeVar
 
 from headrace.client.bus import ISOLATION_LEVEL, READ_COMMITTED, Bus
-from headrace.client.error_table import is_end_of_partition
+from headrace.client.error_table import is_end_of_partition, is_unknown
 from headrace.client.errors import BusError
 from headrace.client.librdkafka import Partition, bus_errors, error_of, make_consumer, places
 from headrace.patience import StoppedError
 
 _BATCH = 2000
 _WAIT_S = 0.1  # how late a stop is seen
+_DOUBT_S = 2.0  # of silence, after which it is asked whether the partitions are there at all
 _CONFIG: Mapping[str, object] = {
     "group.id": "headrace-reader",  # librdkafka wants one; nothing joins or commits
     "enable.auto.commit": False,
@@ -51,16 +52,20 @@ def read_ranges(
     try:
         with bus_errors():
             consumer.assign(places({each: starts[each] for each in pending}))
-        heard_at = time.monotonic()
+        heard_at = doubted_at = time.monotonic()
         while pending:
             if is_stopped():
                 raise StoppedError
             with bus_errors():
                 received = consumer.consume(_BATCH, _WAIT_S)
+            now = time.monotonic()
             if received:
-                heard_at = time.monotonic()
-            elif time.monotonic() - heard_at >= timeout_s:
+                heard_at = now
+            elif now - heard_at >= timeout_s:
                 raise _silence(bus, pending, timeout_s)
+            elif now - max(heard_at, doubted_at) >= _DOUBT_S:
+                _check_there(consumer, pending)
+                doubted_at = time.monotonic()
             if batch := _take(received, pending):
                 yield batch
                 heard_at = time.monotonic()  # the caller's time is not the bus's
@@ -86,6 +91,25 @@ def _take(received: list[Any], pending: dict[Partition, int]) -> list[Any]:
         if offset + 1 >= end:
             del pending[place]
     return batch
+
+
+def _check_there(consumer: Any, pending: Mapping[Partition, int]) -> None:
+    """BusError for a topic that is not there: librdkafka waits for it, and says nothing."""
+    for topic in sorted({topic for topic, _ in pending}):
+        try:
+            with bus_errors():
+                found = consumer.list_topics(topic, timeout=_DOUBT_S).topics[topic]
+        except BusError as error:
+            if error.is_passing:
+                return  # nobody answers at all: that is for the caller's patience
+            raise
+        missing = [number for name, number in pending if name == topic]
+        missing = [number for number in missing if number not in found.partitions]
+        if found.error is not None and is_unknown(found.error):
+            raise BusError(found.error, f"there is no topic {topic}", is_passing=False)
+        if found.error is None and missing:
+            sentence = f"topic {topic} has no partition {min(missing)}"
+            raise BusError(None, sentence, is_passing=False)
 
 
 def _silence(bus: Bus, pending: Mapping[Partition, int], timeout_s: float) -> BusError:

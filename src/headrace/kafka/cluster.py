@@ -36,7 +36,7 @@ _FAILED_GRACE_S = 10.0
 _LONGEST_PAUSE_S = 0.2
 
 
-class Progress(NamedTuple):
+class UpProgress(NamedTuple):
     """How far `up` is. `step`: "jars" (bytes), "format", "start" (nodes), "wait" (brokers)."""
 
     step: str
@@ -44,7 +44,7 @@ class Progress(NamedTuple):
     total: int
 
 
-OnProgress = Callable[[Progress], None]
+OnProgress = Callable[[UpProgress], None]
 
 
 class Cluster:
@@ -203,7 +203,7 @@ class Cluster:
         tell = on_progress or (lambda _progress: None)
         with self._locked():
             find_java()
-            kafka_jars(self.version, on_bytes=lambda done, of: tell(Progress("jars", done, of)))
+            kafka_jars(self.version, on_bytes=lambda done, of: tell(UpProgress("jars", done, of)))
             absent = [node for node in self.nodes if node.state == STOPPED]
             self._check_ports(absent)
             for node in self.nodes:
@@ -227,7 +227,7 @@ class Cluster:
         tell, brokers = on_progress or (lambda _progress: None), self.broker_addresses
         patience = Patience(timeout_s, longest_pause_s=_LONGEST_PAUSE_S)
         while missing := what_is_missing(
-            brokers, on_alive=lambda count: tell(Progress("wait", count, len(brokers)))
+            brokers, on_alive=lambda count: tell(UpProgress("wait", count, len(brokers)))
         ):
             if not patience.pause():
                 raise ClusterError(f"the cluster was not ready within {timeout_s:.0f} s: {missing}")
@@ -312,10 +312,10 @@ class Cluster:
     def _prepare(self, nodes: Sequence[Node], tell: OnProgress) -> None:
         try:
             for count, node in enumerate(nodes):
-                tell(Progress("format", count, len(nodes)))
+                tell(UpProgress("format", count, len(nodes)))
                 formatted = (each.data_directory for each in self.nodes if each.is_formatted)
                 node.prepare(next(formatted, None))
-            tell(Progress("format", len(nodes), len(nodes)))
+            tell(UpProgress("format", len(nodes), len(nodes)))
         except BaseException:
             for node in nodes:
                 node.release()
@@ -411,7 +411,7 @@ def _await_started(nodes: Sequence[Node], timeout_s: float, tell: OnProgress) ->
     patience, waiting = Patience(timeout_s, first_pause_s=POLL_S, longest_pause_s=POLL_S), [*nodes]
     while True:
         waiting = [node for node in waiting if not node.has_started()]
-        tell(Progress("start", len(nodes) - len(waiting), len(nodes)))
+        tell(UpProgress("start", len(nodes) - len(waiting), len(nodes)))
         if not waiting:
             return
         if not patience.pause():

@@ -10,7 +10,7 @@ from tests.cli.consume.test_command import produce
 from tests.cli.processes import end_of, headrace_process, read_lines, read_until
 
 from headrace.cli.connection import Connection
-from headrace.cli.top.rates import ClusterSnapshot, GroupSnapshot
+from headrace.cli.top.snapshot import ClusterSnapshot, GroupSnapshot
 from headrace.cli.top.view import Frame, as_json, print_frame, rate_text
 from headrace.testing import broker_process
 

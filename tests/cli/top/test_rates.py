@@ -1,11 +1,5 @@
-from headrace.cli.top.rates import (
-    ClusterSnapshot,
-    GroupRate,
-    GroupSnapshot,
-    TopicRate,
-    group_rates,
-    topic_rates,
-)
+from headrace.cli.top.rates import GroupRate, TopicRate, group_rates, topic_rates
+from headrace.cli.top.snapshot import ClusterSnapshot, GroupSnapshot
 
 A0, A1, B0 = ("a", 0), ("a", 1), ("b", 0)
 

@@ -4,7 +4,7 @@ from uuid import UUID
 from hypothesis import strategies as st
 from hypothesis.stateful import RuleBasedStateMachine, invariant, rule
 
-from headrace.coordinators.groups.offsets import CommittedOffsets, OffsetToCommit
+from headrace.coordinators.groups.offsets import OffsetTable, OffsetToCommit
 from headrace.coordinators.groups.records import OffsetCommit, Tombstone
 
 GROUPS = st.sampled_from(["g", "h", ""])
@@ -13,7 +13,7 @@ PARTITIONS = st.integers(0, 2)
 RETENTION_MS = 100
 
 
-def apply_all(offsets: CommittedOffsets, records: Iterable[OffsetCommit | Tombstone]) -> None:
+def apply_all(offsets: OffsetTable, records: Iterable[OffsetCommit | Tombstone]) -> None:
     for record in records:
         offsets.apply(record)
 
@@ -23,7 +23,7 @@ class OffsetsAgainstADict(RuleBasedStateMachine):
 
     def __init__(self) -> None:
         super().__init__()
-        self.offsets = CommittedOffsets()
+        self.offsets = OffsetTable()
         self.model: dict[tuple[str, str, int], tuple[int, int, int]] = {}
         self.now_ms = 1_000
         self.written: list[OffsetCommit | Tombstone] = []
@@ -100,7 +100,7 @@ class OffsetsAgainstADict(RuleBasedStateMachine):
 
     @invariant()
     def what_was_written_says_it_all(self) -> None:
-        replayed = CommittedOffsets()
+        replayed = OffsetTable()
         apply_all(replayed, self.written)
         for group in ("g", "h", ""):
             assert replayed.of_group(group) == self.offsets.of_group(group)
@@ -110,7 +110,7 @@ TestOffsetsAgainstADict = OffsetsAgainstADict.TestCase
 
 
 def test_a_decision_changes_nothing_before_it_is_applied() -> None:
-    offsets = CommittedOffsets()
+    offsets = OffsetTable()
     records = offsets.commit("g", [OffsetToCommit("t", 0, 5)], now_ms=10)
 
     assert offsets.get("g", "t", 0) is None
@@ -123,20 +123,20 @@ def test_a_commit_keeps_all_that_the_client_says() -> None:
     topic_id = UUID(int=7)
     asked = OffsetToCommit("t", 2, 5, leader_epoch=3, metadata="why", topic_id=topic_id)
 
-    (record,) = CommittedOffsets.commit("g", [asked], now_ms=10, retention_ms=90)
+    (record,) = OffsetTable.commit("g", [asked], now_ms=10, retention_ms=90)
 
     assert record == OffsetCommit("g", "t", 2, 5, 3, "why", 10, 100, topic_id)
 
 
 def test_no_metadata_is_an_empty_text() -> None:
-    (record,) = CommittedOffsets.commit("g", [OffsetToCommit("t", 0, 5, metadata=None)], now_ms=10)
+    (record,) = OffsetTable.commit("g", [OffsetToCommit("t", 0, 5, metadata=None)], now_ms=10)
 
     assert record.metadata == ""
     assert record.expire_timestamp_ms == -1
 
 
 def test_offsets_of_a_topic_that_is_another_one_by_now_are_told_apart() -> None:
-    offsets = CommittedOffsets()
+    offsets = OffsetTable()
     old, new = UUID(int=1), UUID(int=2)
     for partition, topic_id in enumerate((old, new)):
         one = OffsetToCommit("t", partition, 5, topic_id=topic_id)

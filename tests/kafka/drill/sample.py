@@ -5,7 +5,7 @@ from headrace.kafka.drill.election import Timeouts, wait_limit
 from headrace.kafka.drill.ledger import Balance, LiveReading
 from headrace.kafka.drill.plan import Plan, Scenario
 from headrace.kafka.drill.report import ClusterFacts, DrillReport, Resync, ScenarioReport
-from headrace.kafka.drill.timeline import Event, Kind
+from headrace.kafka.drill.timeline import Event, EventKind
 from headrace.kafka.drill.verdict import judge
 
 TIMEOUTS = Timeouts(9.0, 2.0, 1.0, 1.0)
@@ -38,10 +38,10 @@ def scenario_report(
         acknowledged=100,
         failed=0,
         events=(
-            Event(1.0, Kind.SCENARIO, "leader killed"),
-            Event(3.0, Kind.FAULT, "node 1 killed", 1),
-            Event(12.0, Kind.LEADER, "node 2 leads partition 0 (was node 1)", 2),
-            Event(20.0, Kind.NODE, "node 1 started", 1),
+            Event(1.0, EventKind.SCENARIO, "leader killed"),
+            Event(3.0, EventKind.FAULT, "node 1 killed", 1),
+            Event(12.0, EventKind.LEADER, "node 2 leads partition 0 (was node 1)", 2),
+            Event(20.0, EventKind.NODE, "node 1 started", 1),
         ),
         resync=resync,
     )

@@ -3,10 +3,10 @@ import os
 import psutil
 import pytest
 
-from headrace.kafka.drill.machine import CpuWatch, Reading, Sample, others_share, read_cpu
+from headrace.kafka.drill.machine import CpuReading, CpuSample, CpuWatch, others_share, read_cpu
 
 # Two cores: in ten seconds 20 s of CPU time.
-SAMPLES = [Sample(0, 100, 50, 0), Sample(10, 120, 62, 4), Sample(20, 140, 82, 5)]
+SAMPLES = [CpuSample(0, 100, 50, 0), CpuSample(10, 120, 62, 4), CpuSample(20, 140, 82, 5)]
 
 
 @pytest.mark.parametrize(
@@ -31,9 +31,9 @@ def test_where_nobody_looked_nothing_is_known() -> None:
 def test_a_node_that_is_started_again_has_used_all_its_time_since() -> None:
     readings = iter(
         [
-            Reading(100, 50, {"drill": 7.0, "old node": 30.0}),
-            Reading(110, 58, {"drill": 8.0}),  # killed
-            Reading(120, 64, {"drill": 9.0, "new node": 2.0}),
+            CpuReading(100, 50, {"drill": 7.0, "old node": 30.0}),
+            CpuReading(110, 58, {"drill": 8.0}),  # killed
+            CpuReading(120, 64, {"drill": 9.0, "new node": 2.0}),
         ]
     )
     times = iter([0.0, 5.0, 10.0])

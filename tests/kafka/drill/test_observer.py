@@ -1,6 +1,6 @@
 from headrace.client.cluster_questions import Replica
 from headrace.kafka.drill.observer import View, changes
-from headrace.kafka.drill.timeline import Kind
+from headrace.kafka.drill.timeline import EventKind
 
 LABELS = {"drill": "partition", "bulk": "resync partition"}
 
@@ -29,7 +29,7 @@ def test_a_leader_that_moved_is_told_with_all_its_partitions() -> None:
         view({0: 1, 1: 2, 2: 1}, (1, 2, 3)), view({0: 3, 1: 2, 2: 3}, (1, 2, 3)), LABELS
     )
 
-    assert found == [(Kind.LEADER, "node 3 leads partitions 0, 2 (was node 1)", 3)]
+    assert found == [(EventKind.LEADER, "node 3 leads partitions 0, 2 (was node 1)", 3)]
 
 
 def test_a_partition_without_a_leader_is_told() -> None:

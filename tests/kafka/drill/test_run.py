@@ -13,7 +13,7 @@ from headrace.kafka import layout as layouts
 from headrace.kafka.cluster import Cluster, running_cluster
 from headrace.kafka.drill.plan import Plan, Scenario
 from headrace.kafka.drill.run import check_cluster, run_drill
-from headrace.kafka.drill.timeline import Event, Kind
+from headrace.kafka.drill.timeline import Event, EventKind
 from headrace.kafka.errors import ClusterError, DrillError
 
 TUNED = {
@@ -94,7 +94,7 @@ def assert_nothing_is_started_of_a_removed_cluster(cluster: Cluster) -> None:
     aside = layout.with_suffix(".aside")
 
     def remove(event: Event) -> None:
-        if event.kind is Kind.FAULT:
+        if event.kind is EventKind.FAULT:
             layout.rename(aside)
 
     with pytest.raises(ClusterError, match=r"cluster default in .* was removed"):

@@ -15,7 +15,7 @@ from headrace.kafka.drill.observer import Observer
 from headrace.kafka.drill.plan import Plan
 from headrace.kafka.drill.scenarios import kill_controller, kill_follower, kill_leader, restart_all
 from headrace.kafka.drill.stage import Stage, Status, restore, spread
-from headrace.kafka.drill.timeline import Kind, Timeline
+from headrace.kafka.drill.timeline import EventKind, Timeline
 from headrace.kafka.errors import ClusterError, DrillError
 
 TOPIC = "drill"
@@ -123,7 +123,7 @@ class PlayedStage(Stage):
         pass
 
 
-def texts(stage: Stage, kind: Kind) -> list[str]:
+def texts(stage: Stage, kind: EventKind) -> list[str]:
     return [event.text for event in stage.timeline.between(0, 1e9) if event.kind is kind]
 
 
@@ -134,7 +134,7 @@ def test_the_leader_that_is_killed_leads_most_and_is_started_again() -> None:
     outcome = kill_leader(stage)
 
     assert cluster.told == ["kill 3", "launch 3"]
-    assert texts(stage, Kind.FAULT) == ["node 3 killed: leads 3 of 6 partitions"]
+    assert texts(stage, EventKind.FAULT) == ["node 3 killed: leads 3 of 6 partitions"]
     assert (outcome.has_broker_out, outcome.has_controller_out) == (True, False)
 
 
@@ -151,7 +151,7 @@ def test_the_follower_that_is_killed_leads_nothing() -> None:
 
     kill_follower(stage)
 
-    assert texts(stage, Kind.FAULT) == ["node 3 killed: leads 0 of 6 partitions"]
+    assert texts(stage, EventKind.FAULT) == ["node 3 killed: leads 0 of 6 partitions"]
 
 
 def test_a_controller_that_is_a_broker_leads_nothing_when_it_is_killed() -> None:
@@ -160,7 +160,7 @@ def test_a_controller_that_is_a_broker_leads_nothing_when_it_is_killed() -> None
     outcome = kill_controller(stage)
 
     fault = "node 2 killed: leads 0 of 6 partitions, active controller"
-    assert texts(stage, Kind.FAULT) == [fault]
+    assert texts(stage, EventKind.FAULT) == [fault]
     assert (outcome.has_broker_out, outcome.has_controller_out) == (True, True)
 
 
@@ -169,7 +169,7 @@ def test_a_controller_whose_leaders_cannot_be_moved_is_told() -> None:
 
     kill_controller(stage)
 
-    assert texts(stage, Kind.NOTE) == ["node 2 also leads partitions"]
+    assert texts(stage, EventKind.NOTE) == ["node 2 also leads partitions"]
 
 
 def test_a_controller_on_its_own_grants_no_broker_session() -> None:
@@ -251,7 +251,7 @@ def test_a_busy_machine_is_noted_and_its_wait_remembered(monkeypatch: pytest.Mon
 
     stage.calm()
 
-    assert texts(stage, Kind.NOTE) == ["a busy machine: waits of 1.5 s without any fault"]
+    assert texts(stage, EventKind.NOTE) == ["a busy machine: waits of 1.5 s without any fault"]
     assert stage.undisturbed_s == 1.5
 
 

@@ -1,4 +1,4 @@
-from headrace.kafka.drill.timeline import Event, Kind, Timeline
+from headrace.kafka.drill.timeline import Event, EventKind, Timeline
 
 
 class Clock:
@@ -14,18 +14,18 @@ def test_an_event_has_the_second_it_happened_at() -> None:
     timeline = Timeline(clock=clock)
     clock.now += 2.5
 
-    event = timeline.add(Kind.FAULT, "node 1 killed", node=1)
+    event = timeline.add(EventKind.FAULT, "node 1 killed", node=1)
 
-    assert event == Event(2.5, Kind.FAULT, "node 1 killed", 1)
+    assert event == Event(2.5, EventKind.FAULT, "node 1 killed", 1)
 
 
 def test_an_event_told_late_stands_where_it_happened() -> None:
     clock = Clock()
     timeline = Timeline(clock=clock)
     clock.now += 5
-    timeline.add(Kind.NOTE, "later")
+    timeline.add(EventKind.NOTE, "later")
 
-    timeline.add(Kind.ACKS, "earlier", at_s=3)
+    timeline.add(EventKind.ACKS, "earlier", at_s=3)
 
     assert [event.text for event in timeline.between(0, 10)] == ["earlier", "later"]
     assert [event.text for event in timeline.between(3, 5)] == ["earlier"]
@@ -35,6 +35,6 @@ def test_a_listener_hears_of_each_event() -> None:
     heard = list[Event]()
     timeline = Timeline(heard.append)
 
-    timeline.add(Kind.NOTE, "hello")
+    timeline.add(EventKind.NOTE, "hello")
 
     assert [event.text for event in heard] == ["hello"]

@@ -18,7 +18,7 @@ from tests.pipelines.running.stage import (
 )
 
 from headrace.client.bus import Bus
-from headrace.pipelines import RunSettings, Trigger, load_pipeline, run_pipeline
+from headrace.pipelines import TopicSource, Trigger, load_pipeline, run_pipeline
 from headrace.pipelines.errors import PipelineError, RunError, SinkError, SourceError
 from headrace.pipelines.running.run_state import (
     FAILED,
@@ -56,16 +56,15 @@ def test_a_run_writes_what_is_there_and_the_next_goes_on_where_it_ended(stage: S
     assert status.progress["partitions"][0]["lag"] == 0
 
 
-def test_a_run_that_is_given_no_name_has_the_pipelines(stage: Stage) -> None:
-    topic = a_topic(stage.bus, range(3))
-    archive = load_pipeline("archive", source=topic, sinks=[f"parquet:{stage.directory}/lake"])
-    settings = RunSettings(state_dir=stage.directory, trigger=Trigger("available-now"))
+def test_a_pipeline_runs_by_name_from_python(stage: Stage, monkeypatch: pytest.MonkeyPatch) -> None:
+    monkeypatch.setenv("HEADRACE_STATE_DIR", str(stage.directory))
+    source = TopicSource(topics=(a_topic(stage.bus, range(3)),), end="latest")
+    archive = load_pipeline("archive", source=source, sinks=[f"parquet:{stage.directory}/lake"])
 
-    report = run_pipeline(archive, stage.bus, settings, spark=stage.spark)
+    report = run_pipeline(archive, stage.bus, spark=stage.spark)
 
     assert (report.is_stopped, report.progress.rows) == (False, 3)
     assert find_run(stage.directory, "archive").state == FINISHED
-    assert sum(committed(stage.bus, "archive", topic).values()) == 3
 
 
 def test_bad_records_are_set_aside_and_two_sinks_get_the_same_good_ones(stage: Stage) -> None:

@@ -33,7 +33,7 @@ from headrace.kafka.cluster_names import (
 from headrace.kafka.errors import ClusterError
 
 if TYPE_CHECKING:
-    from headrace.kafka.cluster import Cluster, Progress
+    from headrace.kafka.cluster import Cluster, UpProgress
 
 EPILOG = "Example: headrace kafka up --brokers 3"
 _BROKERS = 3
@@ -260,7 +260,7 @@ class _ProgressView:
         if self._bar is not None:
             self._bar.stop()
 
-    def show(self, progress: "Progress") -> None:
+    def show(self, progress: "UpProgress") -> None:
         """Show where it is; called from several threads while jars come."""
         if self._bar is None:
             return

@@ -12,8 +12,7 @@ from headrace.cli.connection import Connection, connects
 from headrace.cli.endings import CommandError, sentence_of
 from headrace.cli.interruption import Interruption
 from headrace.cli.terminal import Json, is_plain, print_json
-from headrace.cli.top.rates import ClusterSnapshot
-from headrace.cli.top.snapshot import take_snapshot
+from headrace.cli.top.snapshot import ClusterSnapshot, take_snapshot
 from headrace.cli.top.view import Frame, as_json, print_frame, renderable
 from headrace.client.admin import Admin
 from headrace.client.errors import BusError

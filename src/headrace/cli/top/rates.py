@@ -8,24 +8,8 @@ from collections import defaultdict
 from collections.abc import Iterable, Mapping
 from typing import NamedTuple
 
-Partition = tuple[str, int]  # topic and partition
-
-
-class GroupSnapshot(NamedTuple):
-    """One group at one moment."""
-
-    state: str
-    members: int
-    committed: dict[Partition, int]
-
-
-class ClusterSnapshot(NamedTuple):
-    """The cluster at one moment; `at_s` is on a clock that never goes back."""
-
-    at_s: float
-    ends: dict[Partition, int]
-    sizes_bytes: dict[Partition, int]  # empty where the broker cannot be asked
-    groups: dict[str, GroupSnapshot]
+from headrace.cli.top.snapshot import ClusterSnapshot
+from headrace.client.librdkafka import Partition
 
 
 class TopicRate(NamedTuple):

@@ -5,7 +5,8 @@ from datetime import datetime
 from typing import TYPE_CHECKING, NamedTuple
 
 from headrace.cli.terminal import NONE, human_bytes, print_table
-from headrace.cli.top.rates import ClusterSnapshot, GroupRate, TopicRate, group_rates, topic_rates
+from headrace.cli.top.rates import GroupRate, TopicRate, group_rates, topic_rates
+from headrace.cli.top.snapshot import ClusterSnapshot
 
 if TYPE_CHECKING:
     from rich.console import Group

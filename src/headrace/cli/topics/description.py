@@ -67,7 +67,7 @@ def describe_topics(
     ]
     oldest = admin.oldest_offsets(led, is_partial=True)
     end = admin.end_offsets(led, is_partial=True)
-    sizes = admin.log_sizes(metadata)
+    sizes = admin.log_sizes()
     return [
         TopicFacts(
             topic.name,

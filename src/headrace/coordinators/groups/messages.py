@@ -186,7 +186,7 @@ class DescribedConsumerGroup(NamedTuple):
     members: tuple[DescribedConsumer, ...]
 
 
-class ListedGroup(NamedTuple):
+class GroupSummary(NamedTuple):
     """A group as ListGroups shows it."""
 
     group_id: str

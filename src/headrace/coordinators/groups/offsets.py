@@ -24,7 +24,7 @@ class OffsetToCommit(NamedTuple):
     topic_id: UUID | None = None
 
 
-class CommittedOffsets:
+class OffsetTable:
     """The offsets of all groups of this broker."""
 
     def __init__(self) -> None:

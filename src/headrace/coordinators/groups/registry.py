@@ -13,7 +13,7 @@ from headrace.coordinators.groups.classic.group import ClassicGroup
 from headrace.coordinators.groups.consumer.group import ConsumerGroup
 from headrace.coordinators.groups.limits import ClassicLimits, ConsumerLimits
 from headrace.coordinators.groups.messages import TopicsView
-from headrace.coordinators.groups.offsets import CommittedOffsets
+from headrace.coordinators.groups.offsets import OffsetTable
 from headrace.coordinators.groups.records import (
     GroupMetadata,
     GroupRecord,
@@ -79,7 +79,7 @@ class GroupRegistry:
 
     def __init__(self, environment: GroupEnvironment) -> None:
         self.environment = environment
-        self.offsets = CommittedOffsets()
+        self.offsets = OffsetTable()
         self._groups: dict[str, Group] = {}
         self.by_id: Mapping[str, Group] = self._groups
         self.deadlines = GroupDeadlines()

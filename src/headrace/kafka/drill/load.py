@@ -10,7 +10,7 @@ from headrace.kafka.drill.message import make_streams
 from headrace.kafka.drill.plan import Plan
 from headrace.kafka.drill.publisher import Publisher, publisher_config
 from headrace.kafka.drill.readers import LiveConsumers, consumer_config
-from headrace.kafka.drill.timeline import Kind, Timeline
+from headrace.kafka.drill.timeline import EventKind, Timeline
 
 
 class Load:
@@ -94,4 +94,4 @@ class Load:
     def _tell_failure(self, text: str) -> None:
         self._failures_told += 1
         if self._failures_told == 1:
-            self._timeline.add(Kind.ACKS, f"first failed delivery: {text}")
+            self._timeline.add(EventKind.ACKS, f"first failed delivery: {text}")

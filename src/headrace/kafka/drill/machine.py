@@ -19,7 +19,7 @@ CALM_WAIT_S = 0.5
 _EVERY_S = 0.5
 
 
-class Reading(NamedTuple):
+class CpuReading(NamedTuple):
     """CPU time up to now: of all cores, idle or not, of it in use, and by process of ours."""
 
     capacity_s: float
@@ -27,7 +27,7 @@ class Reading(NamedTuple):
     ours_s: Mapping[Hashable, float]
 
 
-class Sample(NamedTuple):
+class CpuSample(NamedTuple):
     """What had been used at `at_s`, by anybody and by us, of what there was."""
 
     at_s: float
@@ -36,7 +36,7 @@ class Sample(NamedTuple):
     ours_s: float
 
 
-def others_share(samples: Sequence[Sample], start_s: float, end_s: float) -> float | None:
+def others_share(samples: Sequence[CpuSample], start_s: float, end_s: float) -> float | None:
     """The share of all CPU time between two times that was not ours; None where nobody looked."""
     before = [each for each in samples if each.at_s <= start_s] or samples[:1]
     after = [each for each in samples if each.at_s >= end_s] or samples[-1:]
@@ -50,10 +50,10 @@ def others_share(samples: Sequence[Sample], start_s: float, end_s: float) -> flo
 class CpuWatch(threading.Thread):
     """Looks twice a second, from `start` to `stop`."""
 
-    def __init__(self, read: Callable[[], Reading], now_s: Callable[[], float]) -> None:
+    def __init__(self, read: Callable[[], CpuReading], now_s: Callable[[], float]) -> None:
         super().__init__(name="drill-cpu", daemon=True)
         self._read, self._now_s = read, now_s
-        self._samples = list[Sample]()
+        self._samples = list[CpuSample]()
         self._last: Mapping[Hashable, float] | None = None
         self._ours_s = 0.0
         self._is_stopping = threading.Event()
@@ -76,14 +76,14 @@ class CpuWatch(threading.Thread):
                 max(0.0, time_s - self._last.get(each, 0.0)) for each, time_s in ours.items()
             )
         self._last = ours
-        self._samples.append(Sample(self._now_s(), capacity_s, used_s, self._ours_s))
+        self._samples.append(CpuSample(self._now_s(), capacity_s, used_s, self._ours_s))
 
     def others_share(self, start_s: float, end_s: float) -> float | None:
         """See the function of this name."""
         return others_share([*self._samples], start_s, end_s)
 
 
-def read_cpu(pids: Iterable[int | None]) -> Reading:
+def read_cpu(pids: Iterable[int | None]) -> CpuReading:
     """Look at all cores, at this process and at those of `pids`."""
     times = psutil.cpu_times()
     guests = getattr(times, "guest", 0.0) + getattr(times, "guest_nice", 0.0)  # user's already
@@ -97,4 +97,4 @@ def read_cpu(pids: Iterable[int | None]) -> Reading:
             ours[process.pid, process.create_time()] = spent.user + spent.system
         except psutil.Error:  # just gone
             continue
-    return Reading(capacity_s, capacity_s - idle_s, ours)
+    return CpuReading(capacity_s, capacity_s - idle_s, ours)

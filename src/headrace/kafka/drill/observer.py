@@ -20,7 +20,7 @@ from headrace.client.cluster_questions import (
 from headrace.client.errors import BusError
 from headrace.client.librdkafka import Partition
 from headrace.client.wire import WireConnection
-from headrace.kafka.drill.timeline import Kind, Timeline
+from headrace.kafka.drill.timeline import EventKind, Timeline
 
 _EVERY_S = 0.1
 _CONTROLLER_EVERY_S = 0.25
@@ -33,7 +33,7 @@ View = dict[Partition, Replica]
 class Change(NamedTuple):
     """What differs between two looks at the cluster."""
 
-    kind: Kind
+    kind: EventKind
     text: str
     node: int | None
 
@@ -60,18 +60,18 @@ def changes(before: View, after: View, labels: Mapping[str, str]) -> list[Change
     ]
     for (topic, node), numbers in sorted(left.items()):
         text = f"ISR shrank: without node {node} in {_names(labels[topic], numbers)}"
-        found.append(Change(Kind.ISR, text, node))
+        found.append(Change(EventKind.ISR, text, node))
     for (topic, node), numbers in sorted(joined.items()):
         text = f"ISR grew: node {node} in {_names(labels[topic], numbers)}"
-        found.append(Change(Kind.ISR, text, node))
+        found.append(Change(EventKind.ISR, text, node))
     return found
 
 
 def _moved(old: int | None, new: int | None, names: str) -> Change:
     if new is None:
-        return Change(Kind.LEADER, f"no leader for {names} (was node {old})", old)
+        return Change(EventKind.LEADER, f"no leader for {names} (was node {old})", old)
     was = "nobody" if old is None else f"node {old}"
-    return Change(Kind.LEADER, f"node {new} leads {names} (was {was})", new)
+    return Change(EventKind.LEADER, f"node {new} leads {names} (was {was})", new)
 
 
 def _names(label: str, numbers: list[int]) -> str:
@@ -167,7 +167,7 @@ class Observer:
                 found = active_controller(Bus(bootstrap), _ANSWER_TIMEOUT_S)
                 if found != self.controller and self.controller is not None:
                     text = f"node {found} is the active controller (was node {self.controller})"
-                    self._timeline.add(Kind.CONTROLLER, text, node=found)
+                    self._timeline.add(EventKind.CONTROLLER, text, node=found)
                 self.controller = found
 
 

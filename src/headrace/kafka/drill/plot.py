@@ -7,7 +7,7 @@ from typing import Any
 
 from headrace.installing import how_to_install
 from headrace.kafka.drill.report import DrillReport, ScenarioReport
-from headrace.kafka.drill.timeline import Kind
+from headrace.kafka.drill.timeline import EventKind
 from headrace.kafka.errors import DrillError
 
 _ACKS, _WAIT, _FAULT, _BACK = "#2a7f9e", "#c2571a", "#b00020", "#3a7d44"
@@ -89,8 +89,8 @@ def _draw_scenario(scenario: ScenarioReport, acks: Any, waits: Any) -> None:
     for axes in (acks, waits):
         axes.axvline(scenario.start_s, color="#cccccc", linewidth=0.8)
         for event in scenario.events:
-            if event.kind in (Kind.FAULT, Kind.NODE):
-                colour = _FAULT if event.kind is Kind.FAULT else _BACK
+            if event.kind in (EventKind.FAULT, EventKind.NODE):
+                colour = _FAULT if event.kind is EventKind.FAULT else _BACK
                 axes.axvline(event.at_s, color=colour, linewidth=0.8, linestyle="dashed")
 
 

@@ -25,7 +25,7 @@ from headrace.kafka.drill.readers import end_offsets, read_whole
 from headrace.kafka.drill.report import ClusterFacts, DrillReport, ScenarioReport
 from headrace.kafka.drill.scenarios import SCENARIOS, Bulk
 from headrace.kafka.drill.stage import Stage, Status, admin_of, restore
-from headrace.kafka.drill.timeline import Event, Kind, Timeline
+from headrace.kafka.drill.timeline import Event, EventKind, Timeline
 from headrace.kafka.drill.verdict import judge
 from headrace.kafka.errors import DrillError
 from headrace.kafka.layout import BROKER
@@ -178,12 +178,12 @@ class _Drill:
         stage.title = title = TITLES[scenario]
         load.tell_next_failure()
         acknowledged, failed = load.acknowledged, load.failed
-        start_s = timeline.add(Kind.SCENARIO, title).at_s
+        start_s = timeline.add(EventKind.SCENARIO, title).at_s
         outcome = SCENARIOS[scenario](stage)
         if outcome.bulk is not None:
             self._bulks.append(outcome.bulk)
         stage.await_whole()
-        timeline.add(Kind.NODE, "cluster whole: every ISR is full")
+        timeline.add(EventKind.NODE, "cluster whole: every ISR is full")
         stage.phase = "until all is acknowledged"
         stage.await_settled()
         end_s = timeline.now_s()
@@ -191,10 +191,12 @@ class _Drill:
         gap = acks.longest_gap(load.series, outcome.fault_s, end_s)
         if gap.seconds >= _WORTH_TELLING_S:
             timeline.add(
-                Kind.ACKS, "a publisher's last acknowledgement before the gap", at_s=gap.start_s
+                EventKind.ACKS,
+                "a publisher's last acknowledgement before the gap",
+                at_s=gap.start_s,
             )
             text = f"its first acknowledgement after the gap: {gap.seconds:.1f} s without"
-            timeline.add(Kind.ACKS, text, at_s=gap.end_s)
+            timeline.add(EventKind.ACKS, text, at_s=gap.end_s)
         limit = wait_limit(
             self._timeouts,
             has_broker_out=outcome.has_broker_out,
@@ -203,7 +205,7 @@ class _Drill:
         )
         others = self._cpu.others_share(wait.at_s - wait.seconds, wait.at_s + acks.SLOT_S)
         timeline.add(
-            Kind.ACKS,
+            EventKind.ACKS,
             f"longest wait for an acknowledgement: {wait.seconds:.2f} s, allowed {limit}",
             at_s=max(start_s, min(wait.at_s + acks.SLOT_S, end_s - 0.001)),
         )

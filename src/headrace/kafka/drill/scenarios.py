@@ -13,7 +13,7 @@ from headrace.kafka.drill.plan import Scenario
 from headrace.kafka.drill.publisher import publisher_config, write_bulk
 from headrace.kafka.drill.report import Resync
 from headrace.kafka.drill.stage import Stage
-from headrace.kafka.drill.timeline import Kind
+from headrace.kafka.drill.timeline import EventKind
 from headrace.kafka.layout import BROKER
 from headrace.kafka.node import Node
 
@@ -62,7 +62,7 @@ def kill_controller(stage: Stage) -> Outcome:
     assert stage.observer.controller is not None
     node = stage.cluster.node(stage.observer.controller)
     if BROKER in node.roles and not stage.place_leaders(avoid=node.id):
-        stage.timeline.add(Kind.NOTE, f"node {node.id} also leads partitions", node=node.id)
+        stage.timeline.add(EventKind.NOTE, f"node {node.id} also leads partitions", node=node.id)
     return _kill(stage, node)
 
 
@@ -71,7 +71,7 @@ def _kill(stage: Stage, node: Node) -> Outcome:
     is_controller = stage.observer.controller == node.id
     role = _role(stage, node, is_controller=is_controller)
     stage.observer.put_away(node.id)
-    fault = stage.timeline.add(Kind.FAULT, f"node {node.id} killed: {role}", node=node.id)
+    fault = stage.timeline.add(EventKind.FAULT, f"node {node.id} killed: {role}", node=node.id)
     stage.run_aside(node.kill)
     stage.await_out(node)
     if is_controller:
@@ -97,13 +97,15 @@ def pause_leader(stage: Stage) -> Outcome:
     is_controller = stage.observer.controller == node.id
     role = _role(stage, node, is_controller=is_controller)
     stage.observer.put_away(node.id)
-    fault = stage.timeline.add(Kind.FAULT, f"node {node.id} paused: {role}", node=node.id)
+    fault = stage.timeline.add(EventKind.FAULT, f"node {node.id} paused: {role}", node=node.id)
     node.pause()
     stage.await_out(node)
     _hold(stage)
     node.resume()
     paused_s = stage.timeline.now_s() - fault.at_s
-    stage.timeline.add(Kind.NODE, f"node {node.id} resumed after {paused_s:.1f} s", node=node.id)
+    stage.timeline.add(
+        EventKind.NODE, f"node {node.id} resumed after {paused_s:.1f} s", node=node.id
+    )
     return Outcome((node.id,), fault.at_s, True, is_controller)
 
 
@@ -153,7 +155,7 @@ def resync(stage: Stage) -> Outcome:
         catch_up_s=max(0.0, back_s - jvm_start_s),
     )
     stage.timeline.add(
-        Kind.ISR,
+        EventKind.ISR,
         f"node {node.id} back in the ISR {facts.back_s:.1f} s after its start: JVM "
         f"{facts.jvm_start_s:.1f} s, catching up {facts.catch_up_s:.1f} s, "
         f"{facts.mb_per_s:.1f} MB/s",
@@ -189,9 +191,9 @@ def _stop(stage: Stage, node: Node) -> None:
     role = _role(stage, node, is_controller=stage.observer.controller == node.id)
     stage.phase = f"node {node.id} stops"
     stage.observer.put_away(node.id)
-    stage.timeline.add(Kind.FAULT, f"node {node.id} stops: {role}", node=node.id)
+    stage.timeline.add(EventKind.FAULT, f"node {node.id} stops: {role}", node=node.id)
     stage.run_aside(node.stop)
-    stage.timeline.add(Kind.NODE, f"node {node.id} stopped", node=node.id)
+    stage.timeline.add(EventKind.NODE, f"node {node.id} stopped", node=node.id)
 
 
 def _new_bulk(stage: Stage) -> Bulk:
@@ -214,7 +216,7 @@ def _write(stage: Stage, bulk: Bulk) -> float:
     """Write the messages that the stopped node misses; return the seconds it took."""
     plan = stage.plan
     stage.phase = "writing what the node misses"
-    stage.timeline.add(Kind.NOTE, f"writing {plan.resync_messages:,} messages")
+    stage.timeline.add(EventKind.NOTE, f"writing {plan.resync_messages:,} messages")
     started = time.monotonic()
     write_bulk(
         stage.cluster.bus,
@@ -227,5 +229,5 @@ def _write(stage: Stage, bulk: Bulk) -> float:
     )
     seconds = time.monotonic() - started
     rate = plan.resync_messages / max(seconds, 1e-9)
-    stage.timeline.add(Kind.NOTE, f"written in {seconds:.1f} s, {rate:,.0f} messages a second")
+    stage.timeline.add(EventKind.NOTE, f"written in {seconds:.1f} s, {rate:,.0f} messages a second")
     return seconds

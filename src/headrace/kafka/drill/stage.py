@@ -20,7 +20,7 @@ from headrace.kafka.drill.load import Load
 from headrace.kafka.drill.machine import CALM_WAIT_S
 from headrace.kafka.drill.observer import Observer
 from headrace.kafka.drill.plan import MIN_INSYNC_REPLICAS, REPLICATION_FACTOR, Plan
-from headrace.kafka.drill.timeline import Kind, Timeline
+from headrace.kafka.drill.timeline import EventKind, Timeline
 from headrace.kafka.errors import DrillError
 from headrace.kafka.layout import BROKER
 from headrace.kafka.node import RUNNING, Node
@@ -190,7 +190,7 @@ class Stage:
                 break
         if wait.seconds > CALM_WAIT_S:
             text = f"a busy machine: waits of {wait.seconds:.1f} s without any fault"
-            self.timeline.add(Kind.NOTE, text)
+            self.timeline.add(EventKind.NOTE, text)
         self.undisturbed_s = wait.seconds
 
     def await_settled(self) -> None:
@@ -226,7 +226,7 @@ class Stage:
                 reorder_replicas(connection, wanted)
             self.wait_until(is_placed, _PLACED_TIMEOUT_S, lambda: "leaders did not move")
         except (BusError, DrillError) as error:
-            self.timeline.add(Kind.NOTE, f"leaders stay where they are: {error}")
+            self.timeline.add(EventKind.NOTE, f"leaders stay where they are: {error}")
         return avoid is None or self.leads(avoid) == 0
 
     def leads(self, node: int) -> int:
@@ -263,12 +263,12 @@ class Stage:
     def bring_back(self, node: Node) -> float:
         """Start a node again; return how long its process took to say that it started."""
         self.phase = f"node {node.id} starts"
-        self.timeline.add(Kind.NODE, f"node {node.id} starts", node=node.id)
+        self.timeline.add(EventKind.NODE, f"node {node.id} starts", node=node.id)
         started = time.monotonic()
         node.launch()
         self.run_aside(lambda: node.await_started(_NODE_TIMEOUT_S))
         seconds = time.monotonic() - started
-        self.timeline.add(Kind.NODE, f"node {node.id} started ({seconds:.1f} s)", node=node.id)
+        self.timeline.add(EventKind.NODE, f"node {node.id} started ({seconds:.1f} s)", node=node.id)
         return seconds
 
 

@@ -12,7 +12,7 @@ from enum import StrEnum
 from typing import NamedTuple
 
 
-class Kind(StrEnum):
+class EventKind(StrEnum):
     """What an event is about."""
 
     SCENARIO = "scenario"
@@ -29,7 +29,7 @@ class Event(NamedTuple):
     """One thing that happened. `node` is the node it happened to, where there is one."""
 
     at_s: float
-    kind: Kind
+    kind: EventKind
     text: str
     node: int | None = None
 
@@ -53,7 +53,7 @@ class Timeline:
         return self._clock() - self._started
 
     def add(
-        self, kind: Kind, text: str, *, node: int | None = None, at_s: float | None = None
+        self, kind: EventKind, text: str, *, node: int | None = None, at_s: float | None = None
     ) -> Event:
         """Note what happened, now unless `at_s` says when."""
         event = Event(self.now_s() if at_s is None else at_s, kind, text, node)

@@ -9,7 +9,7 @@ import threading
 from collections.abc import Callable, Iterator
 from http.server import BaseHTTPRequestHandler, ThreadingHTTPServer
 
-from headrace.metrics import CONTENT_TYPE, Sample, process_samples, render_samples
+from headrace.metrics import CONTENT_TYPE, MetricSample, process_samples, render_samples
 from headrace.pipelines.errors import RunError
 from headrace.pipelines.running.progress import RunProgress
 from headrace.pipelines.running.reporting import Reporter
@@ -73,14 +73,14 @@ _FIGURES: tuple[tuple[str, str, str, Callable[[RunProgress], float]], ...] = (
 )
 
 
-def run_samples(run_name: str, state: str, progress: RunProgress) -> Iterator[Sample]:
+def run_samples(run_name: str, state: str, progress: RunProgress) -> Iterator[MetricSample]:
     """All figures of a run as samples."""
     label = {"pipeline": run_name}
     for name, kind, help_text, value in _FIGURES:
-        yield Sample(f"headrace_pipeline_{name}", help_text, value(progress), label, kind)
-    yield Sample("headrace_pipeline_up", "1 while the run runs.", state == RUNNING, label)
+        yield MetricSample(f"headrace_pipeline_{name}", help_text, value(progress), label, kind)
+    yield MetricSample("headrace_pipeline_up", "1 while the run runs.", state == RUNNING, label)
     for phase, seconds in sorted(progress.phases_s.items()):
-        yield Sample(
+        yield MetricSample(
             "headrace_pipeline_phase_seconds",
             "Time of each part of the last batch.",
             seconds,
@@ -91,10 +91,12 @@ def run_samples(run_name: str, state: str, progress: RunProgress) -> Iterator[Sa
         for each in progress.partitions
     ]
     for labels, each in places:
-        yield Sample("headrace_pipeline_offset", "The next offset read.", each.offset, labels)
+        yield MetricSample("headrace_pipeline_offset", "The next offset read.", each.offset, labels)
     for labels, each in places:
         if each.lag is not None:
-            yield Sample("headrace_pipeline_lag", "Records still to be read.", each.lag, labels)
+            yield MetricSample(
+                "headrace_pipeline_lag", "Records still to be read.", each.lag, labels
+            )
 
 
 @contextlib.contextmanager

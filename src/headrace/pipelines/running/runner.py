@@ -11,7 +11,7 @@ import threading
 import time
 import uuid
 from collections.abc import Callable, Iterator
-from dataclasses import dataclass, replace
+from dataclasses import dataclass
 from pathlib import Path
 from typing import TYPE_CHECKING, Any
 
@@ -66,16 +66,15 @@ def run_pipeline(
     """Run a pipeline until it is done, or until `is_stop_asked`, after the batch in hand.
 
         archive = load_pipeline("archive", source="orders", sinks=["parquet:lake"])
-        report = run_pipeline(archive, bus, RunSettings(trigger=Trigger("available-now")))
+        settings = RunSettings(name="archive", trigger=Trigger("available-now"))
+        report = run_pipeline(archive, bus, settings)
         print(report.progress.rows)
 
     It goes on where the run of the same name ended. Raises HeadraceError, one sentence, if it
     cannot be started or gone on with. A session that is given is used and left open; `view` is
     shown figures and sentences.
     """
-    bus, settings = bus or Bus(), settings or RunSettings()
-    if not settings.name:
-        settings = replace(settings, name=pipeline.name)
+    bus, settings = bus or Bus(), settings or RunSettings(name=pipeline.name)
     with contextlib.ExitStack() as stack:
         runner = _Runner(pipeline, bus, settings, view or View(), is_stop_asked, stack, spark)
         return runner.run()

@@ -65,13 +65,9 @@ def default_state_dir() -> Path:
 
 @dataclass(frozen=True, slots=True, kw_only=True)
 class RunSettings:
-    """How to run a pipeline.
+    """One run. `name` is its directory, its consumer group and its label in the metrics."""
 
-    `name` is the run's directory, its consumer group and its label in the metrics; empty: the
-    pipeline's name.
-    """
-
-    name: str = ""
+    name: str
     master: str = LOCAL_MASTER
     conf: Mapping[str, str] = field(default_factory=dict)
     trigger: Trigger = Trigger()
@@ -92,7 +88,7 @@ class RunSettings:
     is_quick: bool = False
 
     def __post_init__(self) -> None:
-        if self.name and not _RUN_NAME.fullmatch(self.name):
+        if not _RUN_NAME.fullmatch(self.name):
             raise PipelineDefinitionError(
                 f"run name {self.name!r}: write up to 200 letters, digits, dots, dashes and "
                 "underscores, a letter or digit first"

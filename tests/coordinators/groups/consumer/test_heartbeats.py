@@ -8,7 +8,7 @@ from headrace.coordinators.groups.limits import ConsumerLimits
 from headrace.coordinators.groups.messages import (
     ConsumerHeartbeatReply,
     ConsumerHeartbeatRequest,
-    ListedGroup,
+    GroupSummary,
 )
 from headrace.coordinators.groups.records import (
     CurrentAssignment,
@@ -251,4 +251,4 @@ def test_a_description_shows_what_has_yet_to_be_given_up_as_held(bench: Bench) -
     apples = bench.topics.id("apples")
     assert held.assignment == {apples: (0, 1, 2, 3)}
     assert held.target_assignment == {apples: (0, 1)}
-    assert bench.group.listed() == ListedGroup(GROUP, "consumer", "Reconciling", "consumer")
+    assert bench.group.listed() == GroupSummary(GROUP, "consumer", "Reconciling", "consumer")

@@ -30,10 +30,10 @@ from headrace.coordinators.groups.messages import (
     CONSUMER_PROTOCOL_TYPE,
     DescribedGroup,
     GroupOutcome,
+    GroupSummary,
     JoinRequest,
     LeaveResult,
     LeavingMember,
-    ListedGroup,
     SyncRequest,
     Ticket,
 )
@@ -266,9 +266,9 @@ class ClassicGroup:
         kind = self.protocol_type or ""
         return DescribedGroup(self.group_id, self.state, kind, name or "", members)
 
-    def listed(self) -> ListedGroup:
+    def listed(self) -> GroupSummary:
         """The group as ListGroups shows it."""
-        return ListedGroup(self.group_id, self.protocol_type or "", self.state, "classic")
+        return GroupSummary(self.group_id, self.protocol_type or "", self.state, "classic")
 
     def record(self) -> GroupMetadata:
         """The group as it would be written down now."""

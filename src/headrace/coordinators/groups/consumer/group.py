@@ -31,10 +31,10 @@ from headrace.coordinators.groups.messages import (
     DescribedConsumer,
     DescribedConsumerGroup,
     GroupOutcome,
+    GroupSummary,
     JoinRequest,
     LeaveResult,
     LeavingMember,
-    ListedGroup,
     SyncRequest,
     Ticket,
     TopicsView,
@@ -212,9 +212,9 @@ class ConsumerGroup:
             _CONSUMER_MEMBER if member.classic is None else _CLASSIC_MEMBER,
         )
 
-    def listed(self) -> ListedGroup:
+    def listed(self) -> GroupSummary:
         """The group as ListGroups shows it."""
-        return ListedGroup(self.group_id, CONSUMER_PROTOCOL_TYPE, self.state, "consumer")
+        return GroupSummary(self.group_id, CONSUMER_PROTOCOL_TYPE, self.state, "consumer")
 
     def subscribed_topics(self) -> frozenset[str]:
         """All that members subscribe to."""
