@@ -162,3 +162,27 @@ def test_the_environment_names_addresses_or_a_url(monkeypatch: pytest.MonkeyPatc
     monkeypatch.setenv("HEADRACE_BOOTSTRAP", "nowhere")
     with pytest.raises(PropertyError, match="HEADRACE_BOOTSTRAP nowhere: write HOST:PORT"):
         Bus.from_environment()
+
+
+def test_wherever_addresses_are_written_a_url_may_stand() -> None:
+    url = "kafka://me:x@a?security.protocol=SASL_PLAINTEXT&client.id=url"
+
+    bus = Bus.of([Assignment("client.id", "option", "-X client.id")], url)
+
+    assert bus.addresses == [("a", 9092)]
+    assert bus.properties["sasl.username"] == "me"
+    assert bus.properties["client.id"] == "option"
+    assert Bus.of([Assignment("bootstrap.servers", url, "file:1")]).addresses == [("a", 9092)]
+
+
+@pytest.mark.parametrize(
+    ("given", "sentence"),
+    [
+        ("kafka://me:hunter2@a:1", "Bus.from_url reads a URL"),
+        ("me:hunter2@a:1", "a password goes into a URL: kafka://USER:PASSWORD@HOST:PORT"),
+    ],
+)
+def test_a_password_among_addresses_is_refused_and_not_shown(given: str, sentence: str) -> None:
+    with pytest.raises(PropertyError, match=sentence) as refused:
+        Bus(given)
+    assert "hunter2" not in str(refused.value)
