@@ -2,6 +2,7 @@
 
 import os
 import signal
+import socket
 import subprocess
 import sys
 
@@ -80,6 +81,31 @@ def test_a_pipe_that_was_never_read_is_quiet_too(bootstrap: str) -> None:
         stderr = process.stderr.read()
 
     assert (process.returncode, stderr) == (0, "")
+
+
+@pytest.mark.parametrize(
+    ("number", "code"), [(signal.SIGINT, 130), (signal.SIGTERM, -signal.SIGTERM)]
+)
+@pytest.mark.parametrize("words", [("consume", "t", "--follow"), ("cluster",)])
+def test_a_signal_ends_who_waits_for_a_broker_that_says_nothing(
+    words: tuple[str, ...], number: signal.Signals, code: int
+) -> None:
+    with socket.create_server(("127.0.0.1", 0)) as silent:
+        bootstrap = f"127.0.0.1:{silent.getsockname()[1]}"
+        process = start(bootstrap, *words, "--timeout", "600")
+        try:
+            connection, _ = silent.accept()
+            while not connection.recv(1):  # it only looked whether somebody listens
+                connection.close()
+                connection, _ = silent.accept()
+            process.send_signal(number)  # now it waits for an answer
+            _, stderr = process.communicate(timeout=120)
+            connection.close()
+        finally:
+            process.kill()
+            process.communicate()
+
+    assert (process.returncode, stderr) == (code, "")
 
 
 @pytest.mark.parametrize(

@@ -119,8 +119,9 @@ def consume(
         form=_format(form, is_json=is_json or output is not Output.RAW, is_null=null),
         condition=_condition(key, key_regex, header or [], grep),
     )
+    consumption = Consumption(connection, request)
     with Interruption() as interruption:
-        is_committed = Consumption(connection, request).run(interruption)
+        is_committed = consumption.run(interruption)
         if interruption:
             raise typer.Exit(interruption.exit_code)
         if not is_committed:

@@ -51,6 +51,8 @@ class Consumption:
         self._connection = connection
         self._request = request
         self._outage = Outage(connection)
+        # Asked here, where a signal still ends it at once: a silent broker holds nobody up.
+        self._partitions = connection.partitions(request.topics, request.partitions)
 
     def run(self, interruption: Interruption) -> bool:
         """Return whether all that was printed for a group is committed."""
@@ -103,8 +105,7 @@ class Consumption:
     ) -> tuple[Reader, Callable[[], bool]]:
         """Get partitions to read; return the reader and the question whether it is done."""
         request, connection = self._request, self._connection
-        partitions = connection.partitions(request.topics, request.partitions)
-        known = ReadRange(connection.admin(), partitions)
+        known = ReadRange(connection.admin(), self._partitions)
         ends = known.ends(request.end, is_following=request.is_following)
         reader = Reader(
             consumer,
@@ -140,7 +141,7 @@ class Consumption:
             )
             member.subscribe(request.topics)
             return reader, member.has_read_all
-        starts = begin(partitions)
+        starts = begin(self._partitions)
         offsets.written(starts)
         _assign(consumer, reader, starts, ends.offsets)
         return reader, lambda: not reader.open
