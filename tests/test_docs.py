@@ -112,3 +112,12 @@ def test_every_target_in_the_makefile_that_has_help_is_real() -> None:
 def test_no_document_names_a_place_on_somebodys_machine() -> None:
     for path in [*MARKDOWN, ROOT / "Makefile"]:
         assert not re.search(r"/(root|work|home/\w+)/", path.read_text("utf-8")), path.name
+
+
+def test_every_file_that_the_map_names_is_there() -> None:
+    text = (ROOT / "ARCHITECTURE.md").read_text("utf-8")
+    named = set(re.findall(r"(?<![\w/.*<>])[\w/]+\.py\b", text))
+    parts = ("src/headrace", "bench", "demo", "tools", "tests")
+    there = [path.relative_to(ROOT) for part in parts for path in (ROOT / part).rglob("*.py")]
+
+    assert [name for name in sorted(named) if not any(path.match(name) for path in there)] == []

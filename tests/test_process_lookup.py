@@ -35,3 +35,14 @@ def test_a_process_stays_the_same_when_the_clock_is_set(monkeypatch: pytest.Monk
     monkeypatch.setattr(psutil.Process, "create_time", lambda self: create_time(self) + 3600)
 
     assert this.is_alive
+
+
+def test_a_boot_that_moves_while_it_is_looked_at_makes_no_other_process(
+    monkeypatch: pytest.MonkeyPatch,
+) -> None:
+    this = process_of()
+    boot_time = psutil.boot_time
+    early = iter([1.0])
+    monkeypatch.setattr(psutil, "boot_time", lambda: boot_time() - next(early, 0.0))
+
+    assert process_of() == this

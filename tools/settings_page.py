@@ -49,7 +49,10 @@ Where a value comes from, the first that has it wins:
 """
 
 _VARIABLES = (
-    ("HEADRACE_BOOTSTRAP", "which broker the command line talks to"),
+    (
+        "HEADRACE_BOOTSTRAP",
+        "which bus the command line and `Bus.from_environment` talk to: addresses, or `kafka://USER:PASSWORD@HOST?property=value`",
+    ),
     ("HEADRACE_CACHE_DIR", "where Kafka's and Spark's jars and built programs are kept"),
     (
         "HEADRACE_KAFKA_DIR",

@@ -36,7 +36,8 @@ def process_of(pid: int | None = None) -> Process:
 def _start_of(pid: int) -> str:
     """When the process started, in hundredths since the machine did; empty if there is none.
 
-    Not by the wall's clock: when that is set, psutil moves the boot and with it every process.
+    Not by the wall's clock: when that is set, psutil moves the boot and with it every process. Nor
+    by a boot that moved between two looks at it, as it does by a second now and then.
     """
     booted_s = psutil.boot_time()
     try:
@@ -45,4 +46,6 @@ def _start_of(pid: int) -> str:
         is_ended = process.status() in (psutil.STATUS_ZOMBIE, psutil.STATUS_DEAD)
     except psutil.NoSuchProcess:
         return ""
+    if psutil.boot_time() != booted_s:
+        return _start_of(pid)
     return "" if is_ended else str(round(100 * (started_s - booted_s)))

@@ -164,16 +164,13 @@ def test_the_environment_names_addresses_or_a_url(monkeypatch: pytest.MonkeyPatc
         Bus.from_environment()
 
 
-@pytest.mark.parametrize(
-    "written",
-    ["kafka://alice:s3cret@host:9092", "SASL_SSL://alice:s3cret@host", "alice:s3cret@h:1"],
-)
-def test_a_password_before_an_address_is_refused_and_not_shown(
+@pytest.mark.parametrize("written", ["SASL_SSL://alice:s3cret@host:1", "alice:s3cret@h"])
+def test_a_password_before_an_address_is_refused_wherever_it_is_written(
     written: str, monkeypatch: pytest.MonkeyPatch, tmp_path: Path
 ) -> None:
     file = tmp_path / "client.properties"
     file.write_text(f"bootstrap.servers={written}\n")
-    monkeypatch.setenv("HEADRACE_BOOTSTRAP", written.replace("kafka://", "PLAINTEXT://"))
+    monkeypatch.setenv("HEADRACE_BOOTSTRAP", written)
 
     for make in (lambda: Bus(written), Bus.from_environment, lambda: Bus.from_file(file)):
         with pytest.raises(PropertyError, match="kafka://USER:PASSWORD@HOST") as caught:
@@ -193,3 +190,27 @@ def test_a_file_is_named_by_a_path_or_by_text(tmp_path: Path) -> None:
     file.write_text("client.id=me\n")
 
     assert Bus.from_file(str(file)).properties == Bus.from_file(file).properties
+
+
+def test_wherever_addresses_are_written_a_url_may_stand() -> None:
+    url = "kafka://me:x@a?security.protocol=SASL_PLAINTEXT&client.id=url"
+
+    bus = Bus.of([Assignment("client.id", "option", "-X client.id")], url)
+
+    assert bus.addresses == [("a", 9092)]
+    assert bus.properties["sasl.username"] == "me"
+    assert bus.properties["client.id"] == "option"
+    assert Bus.of([Assignment("bootstrap.servers", url, "file:1")]).addresses == [("a", 9092)]
+
+
+@pytest.mark.parametrize(
+    ("given", "sentence"),
+    [
+        ("kafka://me:hunter2@a:1", "Bus.from_url reads a URL"),
+        ("me:hunter2@a:1", "a password goes into a URL: kafka://USER:PASSWORD@HOST:PORT"),
+    ],
+)
+def test_a_password_among_addresses_is_refused_and_not_shown(given: str, sentence: str) -> None:
+    with pytest.raises(PropertyError, match=sentence) as refused:
+        Bus(given)
+    assert "hunter2" not in str(refused.value)

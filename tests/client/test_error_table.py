@@ -3,7 +3,7 @@ from confluent_kafka import KafkaError
 
 from headrace.client import error_table
 from headrace.client.error_table import (
-    Kind,
+    ErrorKind,
     is_fatal,
     is_leaderless,
     is_passing,
@@ -16,22 +16,22 @@ from headrace.client.error_table import (
 @pytest.mark.parametrize(
     ("code", "kind"),
     [
-        (KafkaError._TRANSPORT, Kind.SILENT),
-        (KafkaError._MSG_TIMED_OUT, Kind.SILENT),
-        (KafkaError.NOT_LEADER_FOR_PARTITION, Kind.MOVING),
-        (KafkaError.COORDINATOR_LOAD_IN_PROGRESS, Kind.LOADING),
-        (KafkaError.UNKNOWN_TOPIC_OR_PART, Kind.UNKNOWN),
-        (KafkaError._NOENT, Kind.UNKNOWN),
-        (KafkaError.TOPIC_ALREADY_EXISTS, Kind.REFUSED),
-        (KafkaError._AUTHENTICATION, Kind.REFUSED),
+        (KafkaError._TRANSPORT, ErrorKind.SILENT),
+        (KafkaError._MSG_TIMED_OUT, ErrorKind.SILENT),
+        (KafkaError.NOT_LEADER_FOR_PARTITION, ErrorKind.MOVING),
+        (KafkaError.COORDINATOR_LOAD_IN_PROGRESS, ErrorKind.LOADING),
+        (KafkaError.UNKNOWN_TOPIC_OR_PART, ErrorKind.UNKNOWN),
+        (KafkaError._NOENT, ErrorKind.UNKNOWN),
+        (KafkaError.TOPIC_ALREADY_EXISTS, ErrorKind.REFUSED),
+        (KafkaError._AUTHENTICATION, ErrorKind.REFUSED),
     ],
 )
-def test_an_error_is_of_one_kind(code: int, kind: Kind) -> None:
+def test_an_error_is_of_one_kind(code: int, kind: ErrorKind) -> None:
     error = KafkaError(code)
 
     assert kind_of(error) is kind
-    assert is_passing(error) is (kind in (Kind.SILENT, Kind.MOVING, Kind.LOADING))
-    assert is_leaderless(error) is (kind in (Kind.MOVING, Kind.UNKNOWN))
+    assert is_passing(error) is (kind in (ErrorKind.SILENT, ErrorKind.MOVING, ErrorKind.LOADING))
+    assert is_leaderless(error) is (kind in (ErrorKind.MOVING, ErrorKind.UNKNOWN))
 
 
 def test_every_name_in_the_table_is_one_of_librdkafkas() -> None:

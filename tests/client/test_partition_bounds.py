@@ -6,7 +6,7 @@ from headrace.client.admin import Admin
 from headrace.client.bus import Bus
 from headrace.client.librdkafka import Partition
 from headrace.client.partition_bounds import PartitionBounds
-from headrace.client.positions import LATEST, OLDEST, Kind, Position
+from headrace.client.positions import LATEST, OLDEST, Position, PositionKind
 
 FIRST, SECOND, LEADERLESS = ("t", 0), ("t", 1), ("t", 2)
 
@@ -29,9 +29,9 @@ class KnownOffsets(Admin):
     [
         (OLDEST, {FIRST: 4, SECOND: 0}),
         (LATEST, {FIRST: 10, SECOND: 3}),
-        (Position(Kind.OFFSET, 6), {FIRST: 6, SECOND: 6}),
-        (Position(Kind.TIME, 1000), {FIRST: 7, SECOND: 3}),
-        (Position(Kind.SHIFT, -2), {FIRST: 3, SECOND: 0}),
+        (Position(PositionKind.OFFSET, 6), {FIRST: 6, SECOND: 6}),
+        (Position(PositionKind.TIME, 1000), {FIRST: 7, SECOND: 3}),
+        (Position(PositionKind.SHIFT, -2), {FIRST: 3, SECOND: 0}),
     ],
 )
 def test_a_position_is_an_offset_in_each_partition_that_is_led(

@@ -4,7 +4,7 @@ from datetime import datetime, timedelta, timezone
 import pytest
 
 from headrace.client.errors import PositionError
-from headrace.client.positions import Kind, Position, parse_position, position_of
+from headrace.client.positions import Position, PositionKind, parse_position, position_of
 from headrace.errors import ConfigError
 
 NOW_MS = 1_794_816_000_000  # 2026-11-16T08:00Z
@@ -13,25 +13,25 @@ NOW_MS = 1_794_816_000_000  # 2026-11-16T08:00Z
 @pytest.mark.parametrize(
     ("text", "position"),
     [
-        ("oldest", Position(Kind.OLDEST)),
-        ("earliest", Position(Kind.OLDEST)),
-        ("Latest", Position(Kind.LATEST)),
-        ("newest", Position(Kind.LATEST)),
-        ("0", Position(Kind.OFFSET, 0)),
-        ("120", Position(Kind.OFFSET, 120)),
-        ("+10", Position(Kind.SHIFT, 10)),
-        ("-10", Position(Kind.SHIFT, -10)),
-        ("-1h", Position(Kind.TIME, NOW_MS - 3_600_000)),
-        ("-30m", Position(Kind.TIME, NOW_MS - 1_800_000)),
-        ("-90s", Position(Kind.TIME, NOW_MS - 90_000)),
-        ("-500ms", Position(Kind.TIME, NOW_MS - 500)),
-        ("-1.5d", Position(Kind.TIME, NOW_MS - 129_600_000)),
-        ("-2w", Position(Kind.TIME, NOW_MS - 1_209_600_000)),
-        ("@1763287200000", Position(Kind.TIME, 1_763_287_200_000)),
-        ("2026-11-16", Position(Kind.TIME, 1_794_787_200_000)),
-        ("2026-11-16T08:00", Position(Kind.TIME, NOW_MS)),
-        ("2026-11-16T08:00:00.250Z", Position(Kind.TIME, NOW_MS + 250)),
-        ("2026-11-16T10:00+02:00", Position(Kind.TIME, NOW_MS)),
+        ("oldest", Position(PositionKind.OLDEST)),
+        ("earliest", Position(PositionKind.OLDEST)),
+        ("Latest", Position(PositionKind.LATEST)),
+        ("newest", Position(PositionKind.LATEST)),
+        ("0", Position(PositionKind.OFFSET, 0)),
+        ("120", Position(PositionKind.OFFSET, 120)),
+        ("+10", Position(PositionKind.SHIFT, 10)),
+        ("-10", Position(PositionKind.SHIFT, -10)),
+        ("-1h", Position(PositionKind.TIME, NOW_MS - 3_600_000)),
+        ("-30m", Position(PositionKind.TIME, NOW_MS - 1_800_000)),
+        ("-90s", Position(PositionKind.TIME, NOW_MS - 90_000)),
+        ("-500ms", Position(PositionKind.TIME, NOW_MS - 500)),
+        ("-1.5d", Position(PositionKind.TIME, NOW_MS - 129_600_000)),
+        ("-2w", Position(PositionKind.TIME, NOW_MS - 1_209_600_000)),
+        ("@1763287200000", Position(PositionKind.TIME, 1_763_287_200_000)),
+        ("2026-11-16", Position(PositionKind.TIME, 1_794_787_200_000)),
+        ("2026-11-16T08:00", Position(PositionKind.TIME, NOW_MS)),
+        ("2026-11-16T08:00:00.250Z", Position(PositionKind.TIME, NOW_MS + 250)),
+        ("2026-11-16T10:00+02:00", Position(PositionKind.TIME, NOW_MS)),
     ],
 )
 def test_a_position_is_read(text: str, position: Position) -> None:
@@ -72,7 +72,7 @@ def test_a_number_beyond_all_bounds_is_refused_with_the_bound(text: str, sentenc
 
 @pytest.mark.parametrize("text", ["@0", "@253402300799999", "9999-12-31T23:59:59.999Z"])
 def test_the_first_and_the_last_time_are_positions(text: str) -> None:
-    assert parse_position(text, NOW_MS).kind is Kind.TIME
+    assert parse_position(text, NOW_MS).kind is PositionKind.TIME
 
 
 def test_what_is_no_position_names_itself_and_all_that_can_be_written() -> None:
@@ -83,8 +83,10 @@ def test_what_is_no_position_names_itself_and_all_that_can_be_written() -> None:
 def test_a_program_gives_a_position_as_it_has_it() -> None:
     zone = timezone(timedelta(hours=2))
 
-    assert position_of(120) == Position.parse("120") == Position(Kind.OFFSET, 120)
-    assert position_of(datetime(1970, 1, 1, 3, tzinfo=zone)) == Position(Kind.TIME, 3_600_000)
+    assert position_of(120) == Position.parse("120") == Position(PositionKind.OFFSET, 120)
+    assert position_of(datetime(1970, 1, 1, 3, tzinfo=zone)) == Position(
+        PositionKind.TIME, 3_600_000
+    )
     for extreme in (datetime.min, datetime.max.replace(tzinfo=timezone(timedelta(hours=-12)))):
         with pytest.raises(ConfigError, match="the years 1970 to 9999"):
             position_of(extreme)
@@ -94,5 +96,5 @@ def test_a_time_without_a_zone_is_local_time(monkeypatch: pytest.MonkeyPatch) ->
     with monkeypatch.context() as patch:
         patch.setenv("TZ", "UTC-2")
         time.tzset()
-        assert position_of(datetime(1970, 1, 1, 3)) == Position(Kind.TIME, 3_600_000)
+        assert position_of(datetime(1970, 1, 1, 3)) == Position(PositionKind.TIME, 3_600_000)
     time.tzset()

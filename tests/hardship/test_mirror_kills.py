@@ -38,7 +38,8 @@ def fill(bus: Bus) -> None:
     """Three topics and a group somewhere in the middle of each."""
     rng = random.Random(6)
     for topic, partitions in TOPICS.items():
-        bus.create(topic, partitions)
+        # Its messages are years old: Kafka removes them half a minute after it has started.
+        bus.create(topic, partitions, {"retention.ms": "-1"})
         producer = bus.producer(**{"linger.ms": 20, "queue.buffering.max.messages": MESSAGES + 1})
         for number in range(MESSAGES):
             producer.produce(

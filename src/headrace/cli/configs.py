@@ -22,7 +22,7 @@ app = typer.Typer(
 )
 
 
-class Kind(StrEnum):
+class ConfigKind(StrEnum):
     """What has configs."""
 
     TOPIC = "topic"
@@ -31,7 +31,7 @@ class Kind(StrEnum):
 
 
 KindArgument = Annotated[
-    Kind, typer.Argument(metavar="topic|broker|group", help="What has the configs.")
+    ConfigKind, typer.Argument(metavar="topic|broker|group", help="What has the configs.")
 ]
 
 
@@ -39,9 +39,9 @@ def _complete_name(context: typer.Context, incomplete: str) -> list[str]:
     from headrace.cli.completion import group_names
 
     kind = context.params.get("kind")
-    if kind == Kind.TOPIC:
+    if kind == ConfigKind.TOPIC:
         return topic_names(context, incomplete)
-    return group_names(context, incomplete) if kind == Kind.GROUP else []
+    return group_names(context, incomplete) if kind == ConfigKind.GROUP else []
 
 
 @app.command(epilog="Example: headrace configs show topic orders --all")
@@ -124,7 +124,7 @@ def unset(
     connection: Connection,
 ) -> None:
     """Return configs of a topic, a broker or a group to their defaults."""
-    is_named = kind != Kind.BROKER or words[0].isdecimal()
+    is_named = kind != ConfigKind.BROKER or words[0].isdecimal()
     named = words[:1] if is_named else []
     wanted = dict.fromkeys(words[len(named) :])
     _alter(connection, kind, named, wanted, is_forced=force, is_json=is_json)
@@ -132,7 +132,7 @@ def unset(
 
 def _alter(
     connection: Connection,
-    kind: Kind,
+    kind: ConfigKind,
     named: list[str],
     wanted: dict[str, str | None],
     *,
@@ -154,10 +154,10 @@ def _alter(
         print(f"{kind} {target}: {done}")
 
 
-def _target(admin: Admin, kind: Kind, named: Iterable[str]) -> str:
+def _target(admin: Admin, kind: ConfigKind, named: Iterable[str]) -> str:
     """Name of the topic or group, id of the broker."""
     name = next(iter(named), None)
-    if kind != Kind.BROKER:
+    if kind != ConfigKind.BROKER:
         if name is None:
             raise UsageError(f"name the {kind}, such as 'headrace configs show {kind} orders'")
         return name

@@ -20,8 +20,7 @@ def refuse_user(bootstrap: str, source: str = "bootstrap.servers") -> None:
     if "@" in bootstrap:
         raise PropertyError(
             Assignment("bootstrap.servers", HIDDEN, source),
-            "nobody logs on by an address; write kafka://USER:PASSWORD@HOST:PORT for "
-            "Bus.from_url, or the properties sasl.username and sasl.password",
+            "a password goes into a URL: kafka://USER:PASSWORD@HOST:PORT",
         )
 
 

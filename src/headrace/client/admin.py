@@ -28,7 +28,7 @@ from headrace.client.descriptions import (
     topic_of,
 )
 from headrace.client.error_table import (
-    Kind,
+    ErrorKind,
     NamedError,
     is_leaderless,
     is_passing,
@@ -418,7 +418,7 @@ class Admin:
             try:
                 return self.ask_once(question)
             except BusError as error:
-                if error.kind is Kind.SILENT or not error.is_passing or not patience.pause():
+                if error.kind is ErrorKind.SILENT or not error.is_passing or not patience.pause():
                     raise
 
     def ask_once(self, question: Callable[[], _Answer]) -> _Answer:

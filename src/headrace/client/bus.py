@@ -11,9 +11,10 @@ from pathlib import Path
 from typing import Self
 
 from headrace.client.addresses import DEFAULT_BOOTSTRAP, Address, parse_addresses, refuse_user
+from headrace.client.errors import PropertyError
 from headrace.client.java_names import java_properties
 from headrace.client.librdkafka_names import translate
-from headrace.client.secrets import shown
+from headrace.client.secrets import HIDDEN, shown
 from headrace.client.url import is_url, parse_url
 from headrace.properties import Assignment, read_properties
 
@@ -41,6 +42,9 @@ class Bus:
 
     def __post_init__(self) -> None:
         """Take properties in either client's names; PropertyError for one that cannot work."""
+        if is_url(self.bootstrap):
+            given = Assignment(BOOTSTRAP_SERVERS, HIDDEN, BOOTSTRAP_SERVERS)
+            raise PropertyError(given, "addresses are wanted here; Bus.from_url reads a URL")
         refuse_user(self.bootstrap)
         translated = translate(self._assignments())
         object.__setattr__(self, "properties", {each.name: each.value for each in translated})
@@ -48,11 +52,18 @@ class Bus:
 
     @classmethod
     def of(cls, given: Iterable[Assignment], bootstrap: str | None = None) -> Self:
-        """From what was written somewhere; `bootstrap` wins over `bootstrap.servers` in it."""
+        """From what was written somewhere; `bootstrap` wins over `bootstrap.servers` in it.
+
+        It may be a URL as `from_url` reads it, over whose properties the other ones win.
+        """
         by_name = {each.name: each for each in given}
         named = by_name.pop(BOOTSTRAP_SERVERS, None)
+        addresses = bootstrap or (named.value if named else DEFAULT_BOOTSTRAP)
+        if is_url(addresses):
+            addresses, written = parse_url(addresses, BOOTSTRAP_SERVERS)
+            by_name = {each.name: each for each in written} | by_name
         return cls(
-            bootstrap or (named.value if named else DEFAULT_BOOTSTRAP),
+            addresses,
             {each.name: each.value for each in by_name.values()},
             {each.name: each.source for each in by_name.values()},
         )

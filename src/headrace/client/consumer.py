@@ -25,7 +25,7 @@ from headrace.client.inbox import Inbox
 from headrace.client.librdkafka import Partition, in_thread
 from headrace.client.making import ends_in_child, make_client
 from headrace.client.message import Message
-from headrace.client.positions import OLDEST, Kind, Position, position_of
+from headrace.client.positions import OLDEST, Position, PositionKind, position_of
 from headrace.errors import ConfigError
 from headrace.patience import Patience
 
@@ -466,14 +466,14 @@ class Consumer:
     def _offsets_of(self, start: Position, places: Iterable[Partition]) -> dict[Partition, int]:
         """Where a position is; for the oldest librdkafka's own word, which it resolves itself."""
         wanted = list(places)
-        if start.kind is Kind.OLDEST:
+        if start.kind is PositionKind.OLDEST:
             return dict.fromkeys(wanted, _BEGINNING)
-        if start.kind is Kind.OFFSET:
+        if start.kind is PositionKind.OFFSET:
             return dict.fromkeys(wanted, start.value)
         if not wanted:
             return {}
         # The end is the one now, not the one when the first fetch is answered.
-        is_end = start.kind is Kind.LATEST
+        is_end = start.kind is PositionKind.LATEST
         asked = self._places(dict.fromkeys(wanted, _END if is_end else start.value))
 
         def ask() -> "list[TopicPartition]":
@@ -532,7 +532,7 @@ class Consumer:
 
 def _checked_start(given: Start) -> Position:
     position = position_of(given)
-    if position.kind is Kind.SHIFT:
+    if position.kind is PositionKind.SHIFT:
         raise ConfigError(
             "start", str(given), "a shift counts from a committed offset; write a time ago (-1h)"
         )

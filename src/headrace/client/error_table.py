@@ -18,7 +18,7 @@ class NamedError(Protocol):
     def fatal(self) -> bool: ...
 
 
-class Kind(Enum):
+class ErrorKind(Enum):
     """What the same question would meet in a moment."""
 
     SILENT = "nobody has answered"
@@ -29,14 +29,14 @@ class Kind(Enum):
 
 
 _NAMES = {
-    Kind.SILENT: (
+    ErrorKind.SILENT: (
         "_TRANSPORT",
         "_TIMED_OUT",
         "_ALL_BROKERS_DOWN",
         "_MSG_TIMED_OUT",
         "_RESOLVE",
     ),
-    Kind.MOVING: (
+    ErrorKind.MOVING: (
         "_WAIT_CACHE",
         "BROKER_NOT_AVAILABLE",
         "FENCED_LEADER_EPOCH",
@@ -51,13 +51,13 @@ _NAMES = {
         "REQUEST_TIMED_OUT",
         "UNKNOWN_LEADER_EPOCH",
     ),
-    Kind.LOADING: (
+    ErrorKind.LOADING: (
         "_WAIT_COORD",
         "COORDINATOR_LOAD_IN_PROGRESS",
         "COORDINATOR_NOT_AVAILABLE",
         "NOT_COORDINATOR",
     ),
-    Kind.UNKNOWN: (
+    ErrorKind.UNKNOWN: (
         "_NOENT",  # what librdkafka says of a leader where none of the partitions asked for has one
         "_UNKNOWN_PARTITION",
         "_UNKNOWN_TOPIC",
@@ -66,7 +66,7 @@ _NAMES = {
     ),
 }
 _KINDS = {name: kind for kind, names in _NAMES.items() for name in names}
-_PASSING = frozenset({Kind.SILENT, Kind.MOVING, Kind.LOADING})
+_PASSING = frozenset({ErrorKind.SILENT, ErrorKind.MOVING, ErrorKind.LOADING})
 
 # Errors whose own text is empty or does not say what to do.
 _SENTENCES = {
@@ -83,9 +83,9 @@ _SENTENCES = {
 _TOO_LARGE = frozenset({"MSG_SIZE_TOO_LARGE", "_MSG_SIZE_TOO_LARGE", "RECORD_LIST_TOO_LARGE"})
 
 
-def kind_of(error: NamedError) -> Kind:
+def kind_of(error: NamedError) -> ErrorKind:
     """What kind of error it is."""
-    return _KINDS.get(error.name(), Kind.REFUSED)
+    return _KINDS.get(error.name(), ErrorKind.REFUSED)
 
 
 def is_passing(error: NamedError) -> bool:
@@ -95,22 +95,22 @@ def is_passing(error: NamedError) -> bool:
 
 def is_silence(error: NamedError) -> bool:
     """Whether nobody said anything, rather than no."""
-    return kind_of(error) is Kind.SILENT
+    return kind_of(error) is ErrorKind.SILENT
 
 
 def is_unknown(error: NamedError) -> bool:
     """Whether there is no such topic or partition, or this node has not heard of it yet."""
-    return kind_of(error) is Kind.UNKNOWN
+    return kind_of(error) is ErrorKind.UNKNOWN
 
 
 def is_loading(error: NamedError) -> bool:
     """Whether a group's coordinator is starting or moving."""
-    return kind_of(error) is Kind.LOADING
+    return kind_of(error) is ErrorKind.LOADING
 
 
 def is_leaderless(error: NamedError) -> bool:
     """Whether nobody leads the partition now: it is moving, just coming into being, or going."""
-    return kind_of(error) in (Kind.MOVING, Kind.UNKNOWN)
+    return kind_of(error) in (ErrorKind.MOVING, ErrorKind.UNKNOWN)
 
 
 def is_end_of_partition(error: NamedError) -> bool:

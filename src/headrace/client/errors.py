@@ -8,7 +8,7 @@ HeadraceError
     └── UnreachableError nobody listens where it is said to be
 """
 
-from headrace.client.error_table import Kind, NamedError, kind_of, sentence_of
+from headrace.client.error_table import ErrorKind, NamedError, kind_of, sentence_of
 from headrace.errors import ConfigError, HeadraceError
 from headrace.properties import Assignment
 
@@ -62,8 +62,8 @@ class BusError(HeadraceError):
         return self.reason.name() if self.reason else ""
 
     @property
-    def kind(self) -> Kind:
-        return kind_of(self.reason) if self.reason else Kind.SILENT
+    def kind(self) -> ErrorKind:
+        return kind_of(self.reason) if self.reason else ErrorKind.SILENT
 
 
 class UnreachableError(BusError):

@@ -4,7 +4,7 @@ from collections.abc import Iterable, Mapping
 
 from headrace.client.admin import Admin
 from headrace.client.librdkafka import Partition
-from headrace.client.positions import Kind, Position
+from headrace.client.positions import Position, PositionKind
 
 
 class PartitionBounds:
@@ -28,15 +28,15 @@ class PartitionBounds:
     ) -> dict[Partition, int]:
         """The offsets a position means, wherever they lie; a shift counts from `shift_from`."""
         match position.kind:
-            case Kind.OLDEST:
+            case PositionKind.OLDEST:
                 return {each: self.oldest[each] for each in self.end}
-            case Kind.LATEST:
+            case PositionKind.LATEST:
                 return dict(self.end)
-            case Kind.OFFSET:
+            case PositionKind.OFFSET:
                 return dict.fromkeys(self.end, position.value)
-            case Kind.TIME:
+            case PositionKind.TIME:
                 return self._admin.offsets_at(position.value, self.end, is_partial=self._is_partial)
-            case Kind.SHIFT:
+            case PositionKind.SHIFT:
                 return {each: shift_from[each] + position.value for each in self.end}
 
     def within(self, offsets: Mapping[Partition, int]) -> dict[Partition, int]:

@@ -29,7 +29,7 @@ _MAX_CHARACTERS = 60
 _WORDS = {"oldest": "oldest", "earliest": "oldest", "latest": "latest", "newest": "latest"}
 
 
-class Kind(Enum):
+class PositionKind(Enum):
     """What the number of a position counts."""
 
     OLDEST = "oldest"
@@ -51,7 +51,7 @@ class Position(NamedTuple):
     is local time, as everywhere in Python), or a timedelta before now.
     """
 
-    kind: Kind
+    kind: PositionKind
     value: int = 0
 
     @classmethod
@@ -60,8 +60,8 @@ class Position(NamedTuple):
         return parse_position(text, time.time_ns() // 1_000_000)
 
 
-OLDEST = Position(Kind.OLDEST)
-LATEST = Position(Kind.LATEST)
+OLDEST = Position(PositionKind.OLDEST)
+LATEST = Position(PositionKind.LATEST)
 
 
 def position_of(given: "str | int | datetime | timedelta | Position") -> Position:
@@ -86,13 +86,13 @@ def parse_position(text: str, now_ms: int) -> Position:
     if len(text) > _MAX_CHARACTERS:
         raise PositionError(f"{text[:_MAX_CHARACTERS]}…", f"write {SYNTAX}")
     if word := _WORDS.get(text.lower()):
-        return Position(Kind(word))
+        return Position(PositionKind(word))
     if text.isascii() and text.isdecimal():
-        return _counted(Kind.OFFSET, int(text), text)
+        return _counted(PositionKind.OFFSET, int(text), text)
     if match := _AGO.fullmatch(text):
         return _time(now_ms - round(float(match[1]) * _UNITS_MS[match[2]]), text)
     if _SHIFT.fullmatch(text):
-        return _counted(Kind.SHIFT, int(text), text)
+        return _counted(PositionKind.SHIFT, int(text), text)
     if text.startswith("@") and text[1:].isascii() and text[1:].isdecimal():
         return _time(int(text[1:]), text)
     try:
@@ -104,7 +104,7 @@ def parse_position(text: str, now_ms: int) -> Position:
     return _time(round(moment.timestamp() * 1000), text)
 
 
-def _counted(kind: Kind, value: int, text: str) -> Position:
+def _counted(kind: PositionKind, value: int, text: str) -> Position:
     if abs(value) > MAX_OFFSET:
         raise PositionError(text, f"no offset is beyond {MAX_OFFSET}")
     return Position(kind, value)
@@ -117,4 +117,4 @@ def _time(value_ms: int, text: str) -> Position:
             f"times are in the years 1970 to 9999 (@0 to @{MAX_TIME_MS}); "
             "oldest and latest are the ends",
         )
-    return Position(Kind.TIME, value_ms)
+    return Position(PositionKind.TIME, value_ms)

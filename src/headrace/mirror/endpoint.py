@@ -12,7 +12,7 @@ from typing import Any, NamedTuple, TypeVar
 from headrace.client.admin import DEFAULT_TIMEOUT_S, Admin
 from headrace.client.bus import READ_COMMITTED, Bus
 from headrace.client.complaints import Complaints
-from headrace.client.error_table import Kind, NamedError
+from headrace.client.error_table import ErrorKind, NamedError
 from headrace.client.errors import BusError
 from headrace.client.librdkafka import bus_errors, in_thread, make_consumer
 from headrace.mirror.errors import MirrorError
@@ -150,17 +150,17 @@ class Endpoint(Admin):
             try:
                 answer = self.ask_once(question)
             except BusError as error:
-                if error.kind is Kind.UNKNOWN:
+                if error.kind is ErrorKind.UNKNOWN:
                     unknown = unknown or self.patience(UNKNOWN_S)
                     is_over = unknown.is_over
                 else:
                     unknown = None
                     # Who is refused at the log-on while the copy runs may be let in again.
-                    is_hopeful = self.is_patient and error.kind is Kind.SILENT
+                    is_hopeful = self.is_patient and error.kind is ErrorKind.SILENT
                     is_over = not (error.is_passing or is_hopeful)
                 if is_over or patience.is_over:
                     raise
-                if error.kind is Kind.SILENT:
+                if error.kind is ErrorKind.SILENT:
                     self._tell_outage()
                 patience.pause()
             else:
@@ -215,7 +215,7 @@ class Endpoint(Admin):
     def failure(self, reason: NamedError) -> BusError:
         """The error for what librdkafka said, with the operator's name of the bus."""
         found = super().failure(reason)
-        is_named = found.kind is Kind.SILENT
+        is_named = found.kind is ErrorKind.SILENT
         return EndpointError(
             reason,
             str(found) if is_named else f"{self.label}: {found}",

@@ -14,7 +14,7 @@ from typing import TYPE_CHECKING
 
 from headrace.client.bus import ISOLATION_LEVEL, Bus
 from headrace.client.librdkafka import Partition
-from headrace.client.positions import LATEST, OLDEST, Kind, Position, parse_position
+from headrace.client.positions import LATEST, OLDEST, Position, PositionKind, parse_position
 from headrace.errors import ConfigError
 from headrace.pipelines.dead_letters.letter import SUFFIX as LETTERS_SUFFIX
 from headrace.pipelines.definition import RECORD_SCHEMA, Run, Source
@@ -245,7 +245,7 @@ class TopicSource(Source):
         """
         position = _parse(self.start or "oldest")
         wanted = _resolve(position, positions, partitions)
-        if position.kind is Kind.OFFSET and self._is_strict:
+        if position.kind is PositionKind.OFFSET and self._is_strict:
             _check_inside(wanted, positions, "the start", is_end_needed=is_stream)
         oldest, ends = positions.oldest(partitions), positions.ends(partitions)
         return {each: min(max(wanted[each], oldest[each]), ends[each]) for each in partitions}
@@ -316,12 +316,12 @@ def _resolve(
     position: Position, positions: TopicPositions, partitions: list[Partition]
 ) -> dict[Partition, int]:
     """The offsets a position means, whether or not the partition has them."""
-    if position.kind is Kind.OFFSET:
+    if position.kind is PositionKind.OFFSET:
         return dict.fromkeys(partitions, position.value)
-    if position.kind is Kind.TIME:
+    if position.kind is PositionKind.TIME:
         return positions.at(position.value, partitions)
     # A shift counts from the end it points away from: +10 leaves ten out, -10 is the last ten.
-    is_from_oldest = position.kind is Kind.OLDEST or position.value > 0
+    is_from_oldest = position.kind is PositionKind.OLDEST or position.value > 0
     find: Callable[[list[Partition]], dict[Partition, int]] = (
         positions.oldest if is_from_oldest else positions.ends
     )

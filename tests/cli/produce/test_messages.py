@@ -4,7 +4,7 @@ from headrace.cli.produce.messages import (
     ANY_PARTITION,
     BadLineError,
     EveryMessage,
-    Message,
+    ParsedMessage,
     json_parser,
     key_value_parser,
     parse_header,
@@ -14,17 +14,17 @@ from headrace.cli.produce.messages import (
 
 
 def test_a_plain_line_is_a_value() -> None:
-    assert value_parser(EveryMessage())(b"a:b") == Message(b"a:b")
+    assert value_parser(EveryMessage())(b"a:b") == ParsedMessage(b"a:b")
 
 
 def test_the_command_line_adds_key_headers_and_partition() -> None:
     every = EveryMessage(key=b"k", headers=(("h", b"v"),), partition=2)
 
-    assert value_parser(every)(b"x") == Message(b"x", b"k", [("h", b"v")], partition=2)
+    assert value_parser(every)(b"x") == ParsedMessage(b"x", b"k", [("h", b"v")], partition=2)
 
 
 def test_the_first_key_separator_counts() -> None:
-    assert key_value_parser(EveryMessage(), b":")(b"k:v:w") == Message(b"v:w", b"k")
+    assert key_value_parser(EveryMessage(), b":")(b"k:v:w") == ParsedMessage(b"v:w", b"k")
 
 
 def test_a_line_without_the_key_separator_is_refused() -> None:
@@ -54,7 +54,7 @@ def test_a_json_line_may_have_everything() -> None:
         {"key": "n", "value": null}], "topic": "elsewhere", "offset": 9}"""
 
     headers = [("a", b"1"), ("a", b"\xff"), ("n", None)]
-    assert parse_json_line(line) == Message(b"v", b"k", headers, 1_700_000_000_000, 3)
+    assert parse_json_line(line) == ParsedMessage(b"v", b"k", headers, 1_700_000_000_000, 3)
 
 
 def test_headers_may_be_an_object() -> None:
@@ -108,7 +108,7 @@ def test_the_command_line_wins_over_a_json_line() -> None:
 
     message = parse(b'{"key": "k", "value": "v", "partition": 5, "headers": {"h": "1"}}')
 
-    assert message == Message(b"v", b"K", [("h", b"1"), ("h", b"2")], partition=ANY_PARTITION)
+    assert message == ParsedMessage(b"v", b"K", [("h", b"1"), ("h", b"2")], partition=ANY_PARTITION)
 
 
 def test_a_header_without_a_sign_has_no_value() -> None:

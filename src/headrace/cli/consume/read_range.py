@@ -12,7 +12,7 @@ from headrace.cli.endings import CommandError
 from headrace.client.admin import Admin
 from headrace.client.librdkafka import Partition
 from headrace.client.partition_bounds import PartitionBounds
-from headrace.client.positions import Kind, Position
+from headrace.client.positions import Position, PositionKind
 
 ENDLESS = sys.maxsize
 
@@ -40,7 +40,7 @@ class ReadRange:
         oldest, end = self._bounds.oldest, self._bounds.end
         chosen = list(end if partitions is None else partitions)
         known = [each for each in chosen if each in end]
-        if position.kind is Kind.OFFSET:
+        if position.kind is PositionKind.OFFSET:
             for topic, number in known:
                 first, last = oldest[topic, number], end[topic, number]
                 if not first <= position.value <= last:
@@ -60,7 +60,7 @@ class ReadRange:
         wanted = self._wanted(position)
         if not is_following:
             return Ends({each: min(wanted[each], end[each]) for each in end})
-        if position.kind is not Kind.TIME:
+        if position.kind is not PositionKind.TIME:
             return Ends(wanted)
         # Where nothing is as late yet, what comes next has to be held against the time itself.
         passed = {each: offset for each, offset in wanted.items() if offset < end[each]}

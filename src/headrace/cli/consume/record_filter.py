@@ -3,9 +3,9 @@
 import re
 from collections.abc import Callable, Sequence
 
-from headrace.cli.consume.record_format import Record
+from headrace.cli.consume.record_format import ReadRecord
 
-Condition = Callable[[Record], bool]
+Condition = Callable[[ReadRecord], bool]
 
 
 def has_key(key: bytes) -> Condition:

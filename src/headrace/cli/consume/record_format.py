@@ -16,7 +16,7 @@ from headrace.cli.escapes import unescape
 Headers = list[tuple[str, bytes | None]]
 
 
-class Record(Protocol):
+class ReadRecord(Protocol):
     """What is used of a message as librdkafka has it."""
 
     def topic(self) -> str: ...
@@ -28,7 +28,7 @@ class Record(Protocol):
     def headers(self) -> Headers | None: ...
 
 
-Format = Callable[[Record], bytes]
+Format = Callable[[ReadRecord], bytes]
 
 _PART = re.compile(r"%(.?)", re.S)
 _FIELDS: dict[str, Format] = {
@@ -55,7 +55,7 @@ def json_format(end: bytes) -> Format:
     return lambda record: as_json(record) + end
 
 
-def as_json(record: Record) -> bytes:
+def as_json(record: ReadRecord) -> bytes:
     """The record as an object; bytes that are not UTF-8 come in base64, as <name>_base64."""
     # Put together by hand: json.dumps takes several times as long.
     timestamp_ms = record.timestamp()[1]

@@ -7,7 +7,7 @@ from headrace.cli.groups.description import existing
 from headrace.client.admin import Admin
 from headrace.client.librdkafka import Partition
 from headrace.client.partition_bounds import PartitionBounds
-from headrace.client.positions import Kind, Position
+from headrace.client.positions import Position, PositionKind
 
 
 class Move(NamedTuple):
@@ -29,7 +29,7 @@ def plan_moves(admin: Admin, group: str, position: Position, topics: list[str]) 
         raise CommandError(
             f"group {group} has committed no offsets; name what it is to read with --topic"
         )
-    if position.kind is Kind.SHIFT:
+    if position.kind is PositionKind.SHIFT:
         for topic, number in partitions:
             if (topic, number) not in committed:
                 raise CommandError(

@@ -41,7 +41,7 @@ class OnError(StrEnum):
     SKIP = "skip"
 
 
-class Codec(StrEnum):
+class CodecOption(StrEnum):
     """Kafka's names of its codecs."""
 
     NONE = "none"
@@ -91,7 +91,9 @@ def produce(
         str, typer.Option(help=r"What ends a line; \r, \t, \0 and \xHH are understood.")
     ] = r"\n",
     null: Annotated[bool, typer.Option("--null", help="A zero byte ends a line.")] = False,
-    codec: Annotated[Codec, typer.Option(help="How batches are compressed.")] = Codec.NONE,
+    codec: Annotated[
+        CodecOption, typer.Option(help="How batches are compressed.")
+    ] = CodecOption.NONE,
     acks: Annotated[
         Acks, typer.Option(help="Who must have a message; only all is idempotent.")
     ] = Acks.ALL,

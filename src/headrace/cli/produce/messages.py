@@ -27,7 +27,7 @@ class BadLineError(HeadraceError):
     """A line that makes no message."""
 
 
-class Message(NamedTuple):
+class ParsedMessage(NamedTuple):
     """What is handed to the producer; a value of None is a tombstone."""
 
     value: bytes | None
@@ -45,24 +45,24 @@ class EveryMessage(NamedTuple):
     partition: int | None = None
 
 
-Parser = Callable[[bytes], Message | None]  # None: the line is to be passed over
+Parser = Callable[[bytes], ParsedMessage | None]  # None: the line is to be passed over
 
 
 def value_parser(every: EveryMessage) -> Parser:
     """Read a whole line as a value."""
     key, headers, partition = every.key, list(every.headers) or None, _partition_for(every)
-    return lambda line: Message(line, key, headers, NOW, partition)
+    return lambda line: ParsedMessage(line, key, headers, NOW, partition)
 
 
 def key_value_parser(every: EveryMessage, separator: bytes) -> Parser:
     """Read a line as a key, the separator and a value; the first separator counts."""
     headers, partition = list(every.headers) or None, _partition_for(every)
 
-    def parse(line: bytes) -> Message:
+    def parse(line: bytes) -> ParsedMessage:
         key, sign, value = line.partition(separator)
         if not sign:
             raise BadLineError(f"there is no key separator {_shown(separator)}")
-        return Message(value, key, headers, NOW, partition)
+        return ParsedMessage(value, key, headers, NOW, partition)
 
     return parse
 
@@ -70,7 +70,7 @@ def key_value_parser(every: EveryMessage, separator: bytes) -> Parser:
 def json_parser(every: EveryMessage) -> Parser:
     """Read a line as a JSON object of key, value, headers, timestamp and partition."""
 
-    def parse(line: bytes) -> Message | None:
+    def parse(line: bytes) -> ParsedMessage | None:
         if not line.strip():
             return None
         message = parse_json_line(line)
@@ -85,7 +85,7 @@ def json_parser(every: EveryMessage) -> Parser:
     return parse
 
 
-def parse_json_line(line: bytes) -> Message:
+def parse_json_line(line: bytes) -> ParsedMessage:
     """Read one object; raises BadLineError with the field that is wrong."""
     try:
         entry = json.loads(line, parse_constant=_refuse_constant)
@@ -99,7 +99,7 @@ def parse_json_line(line: bytes) -> Message:
         raise BadLineError(f"no field is called {strange[0]!r}; there are {', '.join(_FIELDS)}")
     if "value" not in entry and "value_base64" not in entry:
         raise BadLineError('there is no value; a tombstone has "value": null')
-    return Message(
+    return ParsedMessage(
         value=_bytes_of(entry, "value"),
         key=_bytes_of(entry, "key"),
         headers=_headers_of(entry.get("headers")),

@@ -8,7 +8,7 @@ from collections import Counter
 from collections.abc import Callable
 from typing import Any
 
-from headrace.cli.produce.messages import BadLineError, Message
+from headrace.cli.produce.messages import BadLineError, ParsedMessage
 from headrace.client.librdkafka import error_type
 
 # Long enough to keep librdkafka busy, and all the memory that waiting messages may take.
@@ -61,7 +61,7 @@ class Sender:
         """How many messages the broker has."""
         return self.sent - self.failed - self.waiting
 
-    def send(self, message: Message) -> None:
+    def send(self, message: ParsedMessage) -> None:
         """Queue a message, waiting for room; BadLineError when it can never be sent."""
         value, key, headers, timestamp_ms, partition = message
         while True:

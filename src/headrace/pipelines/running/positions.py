@@ -15,7 +15,7 @@ from collections.abc import Callable, Mapping
 from typing import Any
 
 from headrace.client.bus import Bus
-from headrace.client.error_table import Kind
+from headrace.client.error_table import ErrorKind
 from headrace.client.errors import BusError, PropertyError
 from headrace.client.librdkafka import bus_errors, error_of, make_consumer, places
 from headrace.patience import Patience
@@ -123,7 +123,7 @@ class GroupPositions:
                     return
                 self._consumer.commit(offsets=commits, asynchronous=True)
         except (BusError, PropertyError) as error:
-            is_silent = isinstance(error, BusError) and error.kind is Kind.SILENT
+            is_silent = isinstance(error, BusError) and error.kind is ErrorKind.SILENT
             if self._next is not None and is_silent:
                 # The run tells that the bus is away; the newest position is committed afterwards.
                 self._look_again_at = time.monotonic() + _LOOK_PAUSE_S

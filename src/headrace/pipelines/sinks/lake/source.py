@@ -6,7 +6,7 @@ from pathlib import Path
 from typing import TYPE_CHECKING
 
 from headrace.client.bus import Bus
-from headrace.client.positions import Kind, Position, parse_position
+from headrace.client.positions import Position, PositionKind, parse_position
 from headrace.errors import ConfigError
 from headrace.pipelines.definition import RECORD_SCHEMA, Run, Source
 from headrace.pipelines.errors import PipelineDefinitionError, SourceError
@@ -91,10 +91,10 @@ def _fields(ddl: str) -> list[str]:
 def _bound(position: Position | None, *, is_start: bool) -> "list[Column]":
     from pyspark.sql import functions as F  # noqa: N812 - Spark's own custom
 
-    if position is None or position.kind in (Kind.OLDEST, Kind.LATEST):
-        is_empty = position is not None and (position.kind is Kind.LATEST) == is_start
+    if position is None or position.kind in (PositionKind.OLDEST, PositionKind.LATEST):
+        is_empty = position is not None and (position.kind is PositionKind.LATEST) == is_start
         return [F.lit(False)] if is_empty else []
-    if position.kind is Kind.OFFSET:
+    if position.kind is PositionKind.OFFSET:
         offset = F.col("offset")
         return [offset >= position.value if is_start else offset < position.value]
     moment = F.timestamp_millis(F.lit(position.value))
@@ -112,7 +112,7 @@ def _parse(text: str | None) -> Position | None:
         position = parse_position(text, time.time_ns() // 1_000_000)
     except ConfigError as error:
         raise PipelineDefinitionError(f"{error.value!r} is no position; {error.wanted}") from None
-    if position.kind is Kind.SHIFT:
+    if position.kind is PositionKind.SHIFT:
         raise PipelineDefinitionError(
             f"{text} counts from an end, which a lake does not have; write an offset or a time"
         )
