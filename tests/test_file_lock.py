@@ -141,3 +141,16 @@ def test_closing_twice_closes_no_file_of_others(path: Path) -> None:
     with path.open() as other:
         lock.close()
         os.fstat(other.fileno())
+
+
+def test_what_a_child_was_to_inherit_it_has_by_fork_too(path: Path) -> None:
+    # With a preexec_fn Python starts a child by fork.
+    with FileLock(path) as lock:
+        child = subprocess.Popen(
+            [sys.executable, "-c", SLEEP], pass_fds=[lock.fileno()], preexec_fn=os.getpid
+        )
+    try:
+        assert is_locked(path)
+    finally:
+        child.kill()
+        child.wait()

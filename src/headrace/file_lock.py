@@ -49,7 +49,8 @@ class FileLock:
             raise
 
     def fileno(self) -> int:
-        """The descriptor, for a child to inherit."""
+        """The descriptor, for a child to inherit: one that is forked from now on keeps it."""
+        _held.discard(self)
         return self._fd
 
     def let_go_in_child(self) -> None:
