@@ -167,8 +167,9 @@ class Consumer:
         except KafkaException as error:
             if error.args[0].code() != error.args[0]._STATE:
                 raise self._complaints.failure(error.args[0], self.timeout_s) from None
-            # Not fetched yet, or no longer since its offset was gone: it is given anew.
-            if self._is_incremental:
+            # Not fetched yet, or no longer since its offset was gone: it is given anew, and without
+            # a group alone: another that waits for its own seek would be told of once more.
+            if self._is_incremental or self.group is None:
                 self._raw.incremental_unassign([wanted])
                 self._raw.incremental_assign([wanted])
             else:
