@@ -1,6 +1,9 @@
 """The broker inside a process, as its users start and stop it."""
 
 import asyncio
+import signal
+import tempfile
+import threading
 from pathlib import Path
 
 import pytest
@@ -84,3 +87,74 @@ def test_it_starts_and_stops_beside_an_event_loop() -> None:
         raise AssertionError
 
     assert asyncio.run(main()) == "one"
+
+
+@pytest.fixture
+def temporary(tmp_path: Path, monkeypatch: pytest.MonkeyPatch) -> Path:
+    """Where temporary directories are made."""
+    monkeypatch.setattr(tempfile, "tempdir", str(tmp_path))
+    return tmp_path
+
+
+def broker_threads() -> list[threading.Thread]:
+    return [each for each in threading.enumerate() if each.name == "headrace-broker"]
+
+
+def test_ctrl_c_while_it_starts_leaves_nothing(temporary: Path) -> None:
+    previous = signal.signal(signal.SIGINT, signal.default_int_handler)
+
+    class Pressed(Broker):
+        async def _serve(self) -> None:
+            signal.raise_signal(signal.SIGINT)  # the main thread hears it
+            await super()._serve()
+
+    try:
+        with pytest.raises(KeyboardInterrupt), Pressed():
+            pass
+    finally:
+        signal.signal(signal.SIGINT, previous)
+
+    assert broker_threads() == [*temporary.iterdir()] == []
+
+
+def test_a_start_that_is_cancelled_leaves_nothing(temporary: Path) -> None:
+    async def main() -> None:
+        async def enter() -> None:
+            async with Broker():
+                raise AssertionError("entered")
+
+        task = asyncio.create_task(enter())
+        await asyncio.sleep(0)
+        await asyncio.sleep(0)
+        task.cancel()
+        with pytest.raises(asyncio.CancelledError):
+            await task
+
+    asyncio.run(main())
+    assert broker_threads() == [*temporary.iterdir()] == []
+
+
+def test_two_threads_that_start_one_broker_start_it_once(temporary: Path) -> None:
+    broker = Broker()
+    failures = list[BaseException]()
+
+    def start() -> None:
+        try:
+            broker.start()
+        except RuntimeError as error:
+            failures.append(error)
+
+    threads = [threading.Thread(target=start) for _ in range(3)]
+    for each in threads:
+        each.start()
+    for each in threads:
+        each.join(PATIENCE_S)
+
+    assert (len(failures), len(broker_threads())) == (2, 1)
+    broker.stop()
+    assert broker_threads() == [*temporary.iterdir()] == []
+
+
+def test_before_it_was_started_it_has_no_bus() -> None:
+    with pytest.raises(RuntimeError, match="not started"):
+        Broker().bus  # noqa: B018

@@ -1,4 +1,5 @@
 import fcntl
+import multiprocessing
 import os
 import subprocess
 import sys
@@ -117,3 +118,39 @@ def test_a_file_that_is_removed_while_it_is_locked_is_made_and_locked_again(
 
     with FileLock(path) as taken:
         assert os.path.samestat(os.fstat(taken.fileno()), path.stat())
+
+
+def test_a_child_by_fork_does_not_hold_what_its_parent_let_go_of(path: Path) -> None:
+    is_over = multiprocessing.get_context("fork").Event()
+    child = multiprocessing.get_context("fork").Process(target=is_over.wait, args=[600])
+    lock = FileLock(path)
+    child.start()
+    try:
+        with pytest.raises(LockedError):
+            FileLock(path)
+        lock.close()
+        FileLock(path, timeout_s=60).close()
+    finally:
+        is_over.set()
+        child.join()
+
+
+def test_closing_twice_closes_no_file_of_others(path: Path) -> None:
+    lock = FileLock(path)
+    lock.close()
+    with path.open() as other:
+        lock.close()
+        os.fstat(other.fileno())
+
+
+def test_what_a_child_was_to_inherit_it_has_by_fork_too(path: Path) -> None:
+    # With a preexec_fn Python starts a child by fork.
+    with FileLock(path) as lock:
+        child = subprocess.Popen(
+            [sys.executable, "-c", SLEEP], pass_fds=[lock.fileno()], preexec_fn=os.getpid
+        )
+    try:
+        assert is_locked(path)
+    finally:
+        child.kill()
+        child.wait()

@@ -16,9 +16,9 @@ INSIDE = {
     "Admin": {"ask", "ask_once", "failure", "on_error", "raw", "reach", "result", "with_timeout"},
     "Broker": {"loop", "server"},
     "Cluster": {"await_ready", "broker_addresses", "check_is_there", "in_use"},
-    "Consumer": {"fill", "has_more", "is_closed", "take", "was_interrupted"},
+    "Consumer": {"end_in_child", "fill", "has_more", "is_closed", "take", "was_interrupted"},
     "Delivery": {"finish", "is_failure_unseen"},
-    "Producer": {"abandon", "full", "offer"},
+    "Producer": {"abandon", "end_in_child", "full", "offer", "settle"},
 }
 TWINS = {"AsyncAdmin": "Admin", "AsyncConsumer": "Consumer", "AsyncProducer": "Producer"}
 # In the order one meets them.

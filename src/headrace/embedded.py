@@ -47,18 +47,20 @@ class Broker:
         self._settings = {"listeners": f"PLAINTEXT://{host}:{port}", **setting_names(settings)}
         self._started = threading.Event()
         self._failure: BaseException | None = None
+        self._is_to_stop = False
         self._stop_asked: asyncio.Event
         self._thread = threading.Thread()
+        self._starting = threading.Lock()
 
     @property
     def host(self) -> str:
-        """Where it listens."""
-        return self.server.host
+        """Where it listens; RuntimeError before it was started, as `port` and `bus`."""
+        return self._listening.host
 
     @property
     def port(self) -> int:
         """The port it got."""
-        return self.server.port
+        return self._listening.port
 
     @property
     def bootstrap(self) -> str:
@@ -71,29 +73,33 @@ class Broker:
         return Bus(self.bootstrap)
 
     def start(self) -> None:
-        """Return when clients may connect; raise what starting it raised."""
-        if self._thread.is_alive():
-            raise RuntimeError(f"the broker at {self.bootstrap} is already started")
-        if self._is_temporary:
-            self.data_dir = Path(tempfile.mkdtemp(prefix="headrace-"))
-        self._started.clear()
-        self._thread = threading.Thread(target=self._run, name="headrace-broker", daemon=True)
-        self._thread.start()
-        self._started.wait()
-        if self._failure is not None:
-            self._thread.join()
-            self._remove()
-            raise self._take_failure()
+        """Return when clients may connect; raise what starting it raised. Ctrl-C undoes it."""
+        with self._starting:
+            if self._thread.is_alive():
+                raise RuntimeError(f"the broker on {self.data_dir} is already started")
+            self._started.clear()
+            self._is_to_stop = False
+            self._thread = threading.Thread(target=self._run, name="headrace-broker", daemon=True)
+            try:
+                self._thread.start()
+                self._started.wait()
+            except BaseException:
+                self._ask_to_stop()
+                with contextlib.suppress(RuntimeError):  # it has not begun
+                    self._thread.join(STOP_SECONDS)
+                self._failure = None
+                raise
+            if self._failure is not None:
+                self._thread.join()
+                raise self._take_failure()
 
     def stop(self) -> None:
         """Drain and close cleanly; does nothing the second time."""
         if self._thread.is_alive():
-            with contextlib.suppress(RuntimeError):  # the loop has just ended by itself
-                self.loop.call_soon_threadsafe(self._stop_asked.set)
+            self._ask_to_stop()
             self._thread.join(STOP_SECONDS)
             if self._thread.is_alive():
                 raise TimeoutError(f"the broker did not stop within {STOP_SECONDS:.0f} s")
-            self._remove()
         if self._failure is not None:
             raise self._take_failure()
 
@@ -110,7 +116,16 @@ class Broker:
         self.stop()
 
     async def __aenter__(self) -> Bus:
-        await asyncio.to_thread(self.start)
+        starting = asyncio.ensure_future(asyncio.to_thread(self.start))
+        try:
+            await asyncio.shield(starting)
+        except asyncio.CancelledError:
+            # Nobody leaves a block that was not entered: what the thread begins is undone here.
+            await asyncio.wait([starting])
+            with contextlib.suppress(Exception):
+                starting.result()
+                await asyncio.to_thread(self.stop)
+            raise
         return self.bus
 
     async def __aexit__(
@@ -121,9 +136,17 @@ class Broker:
     ) -> None:
         await asyncio.to_thread(self.stop)
 
-    def _remove(self) -> None:
-        if self._is_temporary:
-            shutil.rmtree(self.data_dir, ignore_errors=True)
+    @property
+    def _listening(self) -> "Server":
+        if not hasattr(self, "server"):
+            raise RuntimeError("the broker was not started yet")
+        return self.server
+
+    def _ask_to_stop(self) -> None:
+        """Also one that is just starting, and has no event loop yet."""
+        self._is_to_stop = True
+        with contextlib.suppress(RuntimeError, AttributeError):  # the loop has ended, or not begun
+            self.loop.call_soon_threadsafe(self._stop_asked.set)
 
     def _take_failure(self) -> BaseException:
         failure, self._failure = self._failure, None
@@ -133,9 +156,14 @@ class Broker:
     def _run(self) -> None:
         import uvloop
 
+        # Here, where no Ctrl-C comes between a directory and its removal.
         try:
-            with asyncio.Runner(loop_factory=uvloop.new_event_loop) as runner:
-                runner.run(self._serve())
+            with contextlib.ExitStack() as stack:
+                if self._is_temporary:
+                    self.data_dir = Path(tempfile.mkdtemp(prefix="headrace-"))
+                    stack.callback(shutil.rmtree, self.data_dir, ignore_errors=True)
+                runner = asyncio.Runner(loop_factory=uvloop.new_event_loop)
+                stack.enter_context(runner).run(self._serve())
         except BaseException as error:
             self._failure = error
         finally:
@@ -145,8 +173,8 @@ class Broker:
         from headrace.broker.server import Server
         from headrace.settings.broker_settings import BrokerSettings
 
-        self.loop = asyncio.get_running_loop()
         self._stop_asked = asyncio.Event()
+        self.loop = asyncio.get_running_loop()
         self.server = Server(
             BrokerSettings.load(overrides=self._settings),
             self.data_dir,
@@ -154,6 +182,8 @@ class Broker:
         )
         await self.server.start()
         self._started.set()
+        if self._is_to_stop:
+            self._stop_asked.set()
         await self._stop_asked.wait()
         await self.server.stop()
 

@@ -6,7 +6,17 @@ message is built from them.
 
 
 class HeadraceError(Exception):
-    """Base of all errors this package raises on purpose."""
+    """Base of all errors this package raises on purpose. One travels between processes whole."""
+
+    def __reduce__(self) -> tuple[object, ...]:
+        # Python would call the class with the sentence, and most are made from facts.
+        return _again, (type(self), self.args), self.__dict__
+
+
+def _again(kind: type[HeadraceError], args: tuple[object, ...]) -> HeadraceError:
+    error = kind.__new__(kind)
+    error.args = args
+    return error
 
 
 class ConfigError(HeadraceError):

@@ -8,6 +8,7 @@ keeps nobody out.
 import contextlib
 import fcntl
 import os
+import weakref
 from pathlib import Path
 from types import TracebackType
 from typing import Self
@@ -40,11 +41,23 @@ class FileLock:
         self._path = path
         self._has_note = False
         self._fd = _take(path, is_shared=is_shared, timeout_s=timeout_s, for_java=for_java)
-        self.former_note = _read(self._fd)
+        _held.add(self)
+        try:
+            self.former_note = _read(self._fd)
+        except BaseException:
+            self.close()
+            raise
 
     def fileno(self) -> int:
-        """The descriptor, for a child to inherit."""
+        """The descriptor, for a child to inherit: one that is forked from now on keeps it."""
+        _held.discard(self)
         return self._fd
+
+    def let_go_in_child(self) -> None:
+        """For a process that was forked, and has no part in what its parent locked."""
+        fd, self._fd, self._has_note = self._fd, -1, False
+        if fd >= 0:
+            os.close(fd)
 
     def write(self, note: str) -> None:
         """Say who holds it, in the file, for those who find it taken and for who comes next."""
@@ -53,11 +66,14 @@ class FileLock:
         os.pwrite(self._fd, note.encode(), 0)
 
     def close(self) -> None:
-        """Let others have it."""
+        """Let others have it. Does nothing the second time: the number may be another file's."""
+        fd, self._fd = self._fd, -1
+        if fd < 0:
+            return
         if self._has_note:
             with contextlib.suppress(OSError):
-                os.ftruncate(self._fd, 0)
-        os.close(self._fd)
+                os.ftruncate(fd, 0)
+        os.close(fd)
 
     def __enter__(self) -> Self:
         return self
@@ -69,6 +85,18 @@ class FileLock:
         traceback: TracebackType | None,
     ) -> None:
         self.close()
+
+
+# Of this process. By exec a child inherits a lock only if asked to, but by a fork it would.
+_held = weakref.WeakSet[FileLock]()
+
+
+def _let_go_in_child() -> None:
+    for lock in list(_held):
+        lock.let_go_in_child()
+
+
+os.register_at_fork(after_in_child=_let_go_in_child)
 
 
 def is_locked(path: Path) -> bool:

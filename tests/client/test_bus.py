@@ -164,6 +164,34 @@ def test_the_environment_names_addresses_or_a_url(monkeypatch: pytest.MonkeyPatc
         Bus.from_environment()
 
 
+@pytest.mark.parametrize("written", ["SASL_SSL://alice:s3cret@host:1", "alice:s3cret@h"])
+def test_a_password_before_an_address_is_refused_wherever_it_is_written(
+    written: str, monkeypatch: pytest.MonkeyPatch, tmp_path: Path
+) -> None:
+    file = tmp_path / "client.properties"
+    file.write_text(f"bootstrap.servers={written}\n")
+    monkeypatch.setenv("HEADRACE_BOOTSTRAP", written)
+
+    for make in (lambda: Bus(written), Bus.from_environment, lambda: Bus.from_file(file)):
+        with pytest.raises(PropertyError, match="kafka://USER:PASSWORD@HOST") as caught:
+            make()
+        assert "s3cret" not in f"{caught.value} {vars(caught.value)}"
+
+
+def test_what_is_no_url_shows_no_password_either() -> None:
+    with pytest.raises(PropertyError, match=r"begins with kafka://") as caught:
+        Bus.from_url("kafka:/alice:s3cret@host:9092")
+
+    assert "s3cret" not in f"{caught.value} {vars(caught.value)}"
+
+
+def test_a_file_is_named_by_a_path_or_by_text(tmp_path: Path) -> None:
+    file = tmp_path / "client.properties"
+    file.write_text("client.id=me\n")
+
+    assert Bus.from_file(str(file)).properties == Bus.from_file(file).properties
+
+
 def test_wherever_addresses_are_written_a_url_may_stand() -> None:
     url = "kafka://me:x@a?security.protocol=SASL_PLAINTEXT&client.id=url"
 

@@ -376,3 +376,76 @@ def test_two_tasks_do_not_share_a_consumer_and_closing_ends_a_poll(broker: Runni
         return seen
 
     assert asyncio.run(main()) == [0, 1]
+
+
+def test_ctrl_c_while_partitions_come_leaves_a_consumer_that_reads(
+    broker: RunningBroker, monkeypatch: pytest.MonkeyPatch
+) -> None:
+    fill(broker.bus, "pressed-early", 3)
+    ask = Consumer._committed
+    presses = iter([KeyboardInterrupt])
+
+    def committed(consumer: Consumer, places: Any) -> Any:
+        for press in presses:
+            raise press
+        return ask(consumer, places)
+
+    monkeypatch.setattr(Consumer, "_committed", committed)
+    with reader(broker.bus, "pressed-early", group="early", start=1) as consumer:
+        with pytest.raises(KeyboardInterrupt):
+            consumer.poll(PATIENCE_S)
+        assert take(consumer, 2) == [1, 2]
+
+
+@pytest.mark.parametrize("name", ["commit", "committed", "lag"])
+def test_ctrl_c_is_heard_while_the_broker_is_silent(name: str, broker: RunningBroker) -> None:
+    fill(broker.bus, "silent", 1)
+    is_answered = threading.Event()
+
+    class Silent:
+        """librdkafka, whose answers come when the test says so."""
+
+        def __init__(self, raw: Any) -> None:
+            self._raw = raw
+
+        def __getattr__(self, asked: str) -> Any:
+            if asked in ("commit", "committed", "get_watermark_offsets"):
+                # A call of C hears no Ctrl-C, so it is made elsewhere.
+                assert threading.current_thread() is not threading.main_thread()
+                is_answered.wait(PATIENCE_S)
+            return getattr(self._raw, asked)
+
+    with reader(broker.bus, "silent", group=f"silent-{name}") as consumer:
+        assert take(consumer, 1) == [0]
+        consumer._raw = Silent(consumer._raw)
+        timer = threading.Timer(0.3, signal.raise_signal, [signal.SIGINT])
+        previous = signal.signal(signal.SIGINT, signal.default_int_handler)
+        timer.start()
+        try:
+            with pytest.raises(KeyboardInterrupt):
+                getattr(consumer, name)()
+        finally:
+            signal.signal(signal.SIGINT, previous)
+            is_answered.set()
+
+
+def test_a_loop_that_is_closed_keeps_no_thread_waiting(broker: RunningBroker) -> None:
+    fill(broker.bus, "left", 0)
+
+    async def main() -> AsyncConsumer:
+        consumer = AsyncConsumer(broker.bus, "left", timeout_s=PATIENCE_S)
+        tasks.append(asyncio.create_task(consumer.poll()))
+        await asyncio.sleep(0)  # it polls, in its thread
+        return consumer
+
+    tasks = list["asyncio.Task[Any]"]()
+    loop = asyncio.new_event_loop()
+    consumer = loop.run_until_complete(main())
+    loop.close()
+    (thread,) = consumer._thread._threads
+    consumer._thread.shutdown(wait=False)
+    thread.join(PATIENCE_S)
+
+    assert not thread.is_alive()
+    consumer._client.close()
+    tasks[0]._log_destroy_pending = False  # type: ignore[attr-defined]

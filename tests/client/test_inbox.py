@@ -1,3 +1,7 @@
+from collections.abc import Iterator
+
+import pytest
+
 from headrace.client.inbox import Inbox
 from headrace.client.message import Message
 
@@ -59,3 +63,20 @@ def test_after_a_seek_what_was_taken_before_is_not_done() -> None:
 
     assert (inbox.pop_done(), inbox.taken, inbox.position(PLACE)) == ({}, {}, 100)
     assert not inbox
+
+
+class Interrupted(list[Message]):
+    """Ctrl-C comes when the last of them was looked at."""
+
+    def __iter__(self) -> Iterator[Message]:
+        yield from super().__iter__()
+        raise KeyboardInterrupt
+
+
+def test_what_was_interrupted_on_its_way_in_has_not_arrived() -> None:
+    inbox = inbox_with(message(4))
+
+    with pytest.raises(KeyboardInterrupt):
+        inbox.put(Interrupted([message(5), message(6)]))
+    # From here it is asked for again.
+    assert (inbox.received[PLACE], inbox.take(9)) == (5, [message(4)])

@@ -71,3 +71,17 @@ def test_a_store_that_only_librdkafka_reads_is_named_with_what_to_use() -> None:
 
     with pytest.raises(BusError, match=r"^ssl\.keystore\.location: .*use ssl\.certificate\.loc"):
         tls_context(bus)
+
+
+@pytest.mark.parametrize(
+    "challenge",
+    [
+        CHALLENGE.replace("4096", "1"),  # to try passwords at, four thousand times as fast
+        CHALLENGE.replace("%hvYDpWUa2RaTCAfuxFIlj)hNlF$k0", ""),
+    ],
+)
+def test_a_challenge_that_makes_the_password_easy_to_guess_is_not_answered(
+    challenge: str, monkeypatch: pytest.MonkeyPatch
+) -> None:
+    with pytest.raises(ValueError, match="no answer to what was said"):
+        log_on(monkeypatch, challenge=challenge)

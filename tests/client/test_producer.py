@@ -1,6 +1,10 @@
 import asyncio
+import multiprocessing
+import os
 import socket
 import threading
+import time
+import warnings
 from collections.abc import Iterator
 
 import pytest
@@ -314,3 +318,95 @@ def test_a_topic_that_nobody_makes_is_asked_after() -> None:
         pytest.raises(BusError, match="no message to nowhere in time; is the topic there"),
     ):
         producer.send("nowhere", b"x").wait(PATIENCE_S)
+
+
+@pytest.mark.parametrize("raised", [SystemExit(3), asyncio.CancelledError()])
+def test_no_callback_ends_the_thread_that_hears_of_deliveries(
+    raised: BaseException, broker: RunningBroker
+) -> None:
+    def fail(_delivery: Delivery) -> None:
+        raise raised
+
+    with Producer(broker.bus, config={"queue.buffering.max.messages": 10}) as producer:
+        first = producer.send("unharmed", b"x")
+        first.add_done_callback(fail)
+        first.wait(PATIENCE_S)
+        for _ in range(30):  # nobody would make room
+            producer.send("unharmed", b"y", timeout_s=PATIENCE_S)
+
+
+@pytest.mark.parametrize("name", ["flush", "close"])
+def test_a_callback_that_flushes_is_told_and_harms_nobody(name: str, broker: RunningBroker) -> None:
+    told = list[str]()
+    with Producer(broker.bus, config={"linger.ms": 100}) as producer:
+
+        def end(_delivery: Delivery) -> None:
+            try:
+                getattr(producer, name)()
+            except RuntimeError as error:
+                told.append(str(error))
+
+        deliveries = [producer.send("flushed", b"x") for _ in range(20)]
+        deliveries[0].add_done_callback(end)
+        for each in deliveries:
+            each.wait(PATIENCE_S)
+
+    assert "a callback cannot wait" in told[0]
+
+
+def test_a_callback_in_the_thread_that_flushes_cannot_wait_either(broker: RunningBroker) -> None:
+    told = list[type[BaseException]]()
+    with Producer(broker.bus) as producer:
+        first, second = Delivery("t", producer._waiting), Delivery("t", producer._waiting)
+
+        def wait(_delivery: Delivery) -> None:
+            try:
+                second.wait(0.1)
+            except (RuntimeError, TimeoutError) as error:
+                told.append(type(error))
+
+        first.add_done_callback(wait)
+        first.finish(None, 0, 0)  # as librdkafka's report does, in whose thread it comes
+
+    assert told == [RuntimeError]
+
+
+@pytest.mark.parametrize("name", ["flush", "close", "leave"])
+def test_a_cancelled_wait_for_a_broker_that_is_away_is_over_at_once(name: str) -> None:
+    async def main() -> float:
+        producer = AsyncProducer(nobody())
+        waits = {
+            "flush": producer.flush,
+            "close": producer.close,
+            "leave": lambda: producer.__aexit__(None, None, None),
+        }
+        await producer.send("away", b"x")
+        with pytest.raises(TimeoutError):
+            await asyncio.wait_for(waits[name](), 0.3)
+        producer._producer.abandon()
+        return time.monotonic()
+
+    is_over = asyncio.run(main())  # waits for the threads of its executor
+    assert time.monotonic() - is_over < 60  # half of what the message has
+
+
+def test_a_child_by_fork_has_a_closed_producer_and_its_parent_an_open_one(
+    broker: RunningBroker,
+) -> None:
+    def child() -> None:
+        try:
+            producer.send("forked", b"child")
+        except RuntimeError:
+            producer.close()
+            os._exit(7)
+
+    with Producer(broker.bus) as producer:
+        producer.send("forked", b"before").wait(PATIENCE_S)
+        with warnings.catch_warnings():
+            warnings.simplefilter("ignore", DeprecationWarning)  # newer ones warn of a fork
+            process = multiprocessing.get_context("fork").Process(target=child)
+            process.start()
+        process.join(PATIENCE_S)
+        producer.send("forked", b"after").wait(PATIENCE_S)
+
+    assert process.exitcode == 7

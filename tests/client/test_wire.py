@@ -155,3 +155,44 @@ def test_who_asks_nothing_of_the_kind_does_not_load_kio():
     loaded = subprocess.run([sys.executable, "-c", program], capture_output=True, check=True)
 
     assert loaded.stdout.split() == []
+
+
+def test_a_broker_that_sends_a_byte_now_and_then_has_no_more_time_than_others():
+    is_over = threading.Event()
+
+    def drip() -> None:
+        client = listener.accept()[0]
+        with client, contextlib.suppress(OSError):
+            client.sendall(struct.pack(">i", 1_000_000))
+            while not is_over.wait(0.05):
+                client.sendall(b"x")
+
+    thread = threading.Thread(target=drip)
+    guard = threading.Timer(20, is_over.set)  # it would last for hours
+    with socket.create_server(("127.0.0.1", 0)) as listener:
+        thread.start()
+        guard.start()
+        with (
+            WireConnection(listener.getsockname(), timeout_s=0.5) as connection,
+            pytest.raises(BusError, match=r"gave no answer within 0\.5 s") as caught,
+        ):
+            cluster_metadata(connection)
+        guard.cancel()
+        is_over.set()
+        thread.join()
+
+    assert caught.value.is_timeout
+
+
+def test_an_answer_that_came_too_late_is_not_taken_for_the_next():
+    with (
+        socket.create_server(("127.0.0.1", 0)) as listener,
+        WireConnection(listener.getsockname(), timeout_s=0.2) as connection,
+    ):
+        client = listener.accept()[0]
+        with client:
+            with pytest.raises(BusError, match="gave no answer"):
+                api_versions(connection)
+            client.sendall(struct.pack(">iihi", 10, 0, 0, 0))
+            with pytest.raises(BusError):
+                api_versions(connection)

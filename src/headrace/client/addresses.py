@@ -1,6 +1,7 @@
 """Host and port of bootstrap servers, as people write them: `host:port,[::1]:9092`."""
 
 from headrace.client.errors import PropertyError
+from headrace.client.secrets import HIDDEN
 from headrace.properties import Assignment
 
 DEFAULT_BOOTSTRAP = "127.0.0.1:9092"
@@ -10,7 +11,17 @@ Address = tuple[str, int]
 
 def parse_addresses(bootstrap: str, source: str = "bootstrap.servers") -> list[Address]:
     """Read them all; PropertyError names the one that is none. `source` is where they stand."""
+    refuse_user(bootstrap, source)
     return [_parse(word, source) for word in bootstrap.split(",")]
+
+
+def refuse_user(bootstrap: str, source: str = "bootstrap.servers") -> None:
+    """PropertyError for who writes a user before the address; it shows nothing of it."""
+    if "@" in bootstrap:
+        raise PropertyError(
+            Assignment("bootstrap.servers", HIDDEN, source),
+            "a password goes into a URL: kafka://USER:PASSWORD@HOST:PORT",
+        )
 
 
 def _parse(word: str, source: str) -> Address:

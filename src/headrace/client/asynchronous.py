@@ -114,6 +114,21 @@ class AsyncAdmin(_Twin[Admin]):
         await self.close()
 
 
+async def _unless_cancelled(
+    waiting: Coroutine[Any, Any, None], give_up: Callable[[], object]
+) -> None:
+    """Await what waits in a thread. A thread cannot be cancelled: `give_up` ends its wait."""
+    task = asyncio.ensure_future(waiting)
+    try:
+        await asyncio.shield(task)
+    except asyncio.CancelledError:
+        await asyncio.to_thread(give_up)
+        await asyncio.wait([task])
+        if not task.cancelled():
+            task.exception()  # of who was cancelled nobody asks
+        raise
+
+
 class AsyncProducer:
     """`Producer` for an event loop, and any number of its tasks.
 
@@ -154,11 +169,14 @@ class AsyncProducer:
 
     async def flush(self, timeout_s: float | None = None) -> None:
         """As `Producer.flush`."""
-        await asyncio.to_thread(self._producer.flush, timeout_s)
+        is_cancelled = threading.Event()
+        settling = asyncio.to_thread(self._producer.settle, timeout_s, is_cancelled.is_set)
+        await _unless_cancelled(settling, is_cancelled.set)
 
     async def close(self, timeout_s: float | None = None) -> None:
-        """As `Producer.close`."""
-        await asyncio.to_thread(self._producer.close, timeout_s)
+        """As `Producer.close`; cancelled, it gives up what is on its way."""
+        closing = asyncio.to_thread(self._producer.close, timeout_s)
+        await _unless_cancelled(closing, self._producer.abandon)
 
     @property
     def waiting(self) -> int:
@@ -174,7 +192,8 @@ class AsyncProducer:
         error: BaseException | None,
         traceback: TracebackType | None,
     ) -> None:
-        await asyncio.to_thread(self._producer.__exit__, kind, error, traceback)
+        leaving = asyncio.to_thread(self._producer.__exit__, kind, error, traceback)
+        await _unless_cancelled(leaving, self._producer.abandon)
 
 
 class AsyncConsumer(_Twin[Consumer]):
@@ -262,8 +281,14 @@ class AsyncConsumer(_Twin[Consumer]):
         if self._client.has_more(max_messages):
             return  # without a thread
         is_cancelled = threading.Event()
+        loop = asyncio.get_running_loop()
+
+        def is_stopped() -> bool:  # or the loop, or the program: its end waits for the thread
+            is_over = loop.is_closed() or not threading.main_thread().is_alive()
+            return is_cancelled.is_set() or is_over
+
         filling = asyncio.wrap_future(
-            self._thread.submit(self._client.fill, timeout_s, max_messages, is_cancelled.is_set)
+            self._thread.submit(self._client.fill, timeout_s, max_messages, is_stopped)
         )
         self._is_filling = True
         filling.add_done_callback(self._filled)

@@ -10,7 +10,7 @@ from dataclasses import dataclass, field
 from pathlib import Path
 from typing import Self
 
-from headrace.client.addresses import DEFAULT_BOOTSTRAP, Address, parse_addresses
+from headrace.client.addresses import DEFAULT_BOOTSTRAP, Address, parse_addresses, refuse_user
 from headrace.client.errors import PropertyError
 from headrace.client.java_names import java_properties
 from headrace.client.librdkafka_names import translate
@@ -45,11 +45,7 @@ class Bus:
         if is_url(self.bootstrap):
             given = Assignment(BOOTSTRAP_SERVERS, HIDDEN, BOOTSTRAP_SERVERS)
             raise PropertyError(given, "addresses are wanted here; Bus.from_url reads a URL")
-        if "@" in self.bootstrap:
-            given = Assignment(BOOTSTRAP_SERVERS, HIDDEN, BOOTSTRAP_SERVERS)
-            raise PropertyError(
-                given, "a password goes into a URL: kafka://USER:PASSWORD@HOST:PORT"
-            )
+        refuse_user(self.bootstrap)
         translated = translate(self._assignments())
         object.__setattr__(self, "properties", {each.name: each.value for each in translated})
         object.__setattr__(self, "sources", {each.name: each.source for each in translated})
@@ -73,9 +69,9 @@ class Bus:
         )
 
     @classmethod
-    def from_file(cls, path: Path, bootstrap: str | None = None) -> Self:
+    def from_file(cls, path: Path | str, bootstrap: str | None = None) -> Self:
         """From a properties file as Kafka's own clients have them."""
-        return cls.of(read_properties(path), bootstrap)
+        return cls.of(read_properties(Path(path)), bootstrap)
 
     @classmethod
     def from_url(cls, url: str, source: str = "URL") -> Self:

@@ -9,6 +9,7 @@ import threading
 import time
 from collections import deque
 from collections.abc import Callable, Iterable, Iterator, Mapping, Sequence
+from concurrent.futures import Future, wait
 from dataclasses import replace
 from datetime import datetime, timedelta
 from types import TracebackType
@@ -21,8 +22,8 @@ from headrace.client.complaints import Complaints
 from headrace.client.error_table import is_passing, is_unknown
 from headrace.client.errors import BusError
 from headrace.client.inbox import Inbox
-from headrace.client.librdkafka import Partition
-from headrace.client.making import make_client
+from headrace.client.librdkafka import Partition, in_thread
+from headrace.client.making import ends_in_child, make_client
 from headrace.client.message import Message
 from headrace.client.positions import OLDEST, Position, PositionKind, position_of
 from headrace.errors import ConfigError
@@ -85,6 +86,9 @@ class Consumer:
         self._start = _checked_start(start)
         self._complaints = Complaints(self.bus)
         self._inbox = Inbox()
+        self._unplaced = set[Partition]()  # the group's, but not begun to be read
+        self._is_called_back = False  # by librdkafka, which then answers no other thread
+        self._left_alone: Future[Any] | None = None  # a question that Ctrl-C took us away from
         self._stored_at = time.monotonic()
         self._troubles = deque[BusError]()  # told once what came before them was returned
         self._interrupted = threading.Event()
@@ -107,6 +111,7 @@ class Consumer:
             "cooperative" in strategy
         )
         self._raw: Any = make_client(reader, Raw, merged)
+        ends_in_child(self)
 
     def poll(
         self, timeout_s: float | None = None, max_messages: int = MAX_MESSAGES
@@ -162,8 +167,9 @@ class Consumer:
         except KafkaException as error:
             if error.args[0].code() != error.args[0]._STATE:
                 raise self._complaints.failure(error.args[0], self.timeout_s) from None
-            # Not fetched yet, or no longer since its offset was gone: it is given anew.
-            if self._is_incremental:
+            # Not fetched yet, or no longer since its offset was gone: it is given anew, and without
+            # a group alone: another that waits for its own seek would be told of once more.
+            if self._is_incremental or self.group is None:
                 self._raw.incremental_unassign([wanted])
                 self._raw.incremental_assign([wanted])
             else:
@@ -194,7 +200,16 @@ class Consumer:
         if not self.is_closed:
             self.is_closed = True
             self._store_done()
-            self._raw.close()
+            self._call(self._close, self._left_alone)
+
+    def end_in_child(self) -> None:
+        """The parent reads on."""
+        self.is_closed = True
+
+    def _close(self, before: "Future[Any] | None") -> None:
+        if before is not None:  # it would find no client any more
+            wait([before])
+        self._raw.close()
 
     def __enter__(self) -> Self:
         return self
@@ -224,6 +239,8 @@ class Consumer:
         try:
             if not self._has_begun:
                 self._begin()
+            if self._unplaced:
+                self._place()
             self._wait(timeout_s, is_stopped)
         except BaseException:
             # Ctrl-C, say, in the midst: what librdkafka has handed out and we have not is gone.
@@ -380,7 +397,20 @@ class Consumer:
             raise
 
     def _on_assign(self, _raw: object, came: "list[TopicPartition]") -> None:
-        places = [(each.topic, each.partition) for each in came]
+        self._unplaced |= {(each.topic, each.partition) for each in came}
+        self._is_called_back = True
+        try:
+            self._place()
+        except BaseException:
+            # Ctrl-C: the next `fill` goes on. Said nothing, librdkafka would begin where it likes.
+            self._assign([])
+            raise
+        finally:
+            self._is_called_back = False
+
+    def _place(self) -> None:
+        """Begin to read what came, where the group left it, or `start` says."""
+        places = sorted(self._unplaced)
         starts = dict.fromkeys(places, _STORED)
         try:
             committed = self._committed(places)
@@ -388,15 +418,20 @@ class Consumer:
             starts = committed | self._offsets_of(self._start, new)
         except BusError as error:
             self._troubles.append(error)  # raised from here, it would cost what is being received
-        if self._is_incremental:
-            self._raw.incremental_assign(self._places(starts))
-        else:
-            self._raw.assign(self._places(starts))
         self._inbox.begin(starts)
+        self._assign(self._places(starts))
+        self._unplaced.clear()
+
+    def _assign(self, places: "list[TopicPartition]") -> None:
+        if self._is_incremental:
+            self._raw.incremental_assign(places)
+        else:
+            self._raw.assign(places)
 
     def _on_revoke(self, _raw: object, went: "list[TopicPartition]") -> None:
         """They go, and with them what was not returned yet; librdkafka commits what is done."""
         places = [(each.topic, each.partition) for each in went]
+        self._unplaced -= {*places}
         self._inbox.end(places)
         if self._is_incremental:
             self._raw.incremental_unassign(went)
@@ -459,15 +494,30 @@ class Consumer:
         patience = Patience(self.timeout_s)
         while True:
             try:
-                return question()
+                return self._call(question)
             except KafkaException as error:
                 reason: KafkaError = error.args[0]
             if not is_passing(reason) or not patience.pause():
                 raise self._complaints.failure(reason, self.timeout_s)
 
+    def _call(self, call: Callable[..., _Answer], *args: Any) -> _Answer:
+        """Make a call of librdkafka's that blocks; Ctrl-C is heard meanwhile."""
+        is_main = threading.current_thread() is threading.main_thread()
+        if not is_main or self._is_called_back:
+            return call(*args)
+        future = in_thread(lambda: call(*args))
+        try:
+            while not wait([future], _SLICE_S).done:
+                pass
+            return future.result()
+        except BaseException:
+            if not future.done():
+                self._left_alone = future
+            raise
+
     def _must_be_open(self) -> None:
         if self.is_closed:
-            raise RuntimeError("the consumer is closed")
+            raise RuntimeError("the consumer is closed, or of the process this one was forked from")
 
     def _must_have_group(self) -> None:
         self._must_be_open()

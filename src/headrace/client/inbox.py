@@ -6,6 +6,7 @@ in between is not known.
 
 from collections import deque
 from collections.abc import Iterable, Mapping
+from itertools import islice
 
 from headrace.client.librdkafka import Partition
 from headrace.client.message import Message
@@ -43,28 +44,30 @@ class Inbox:
 
     def put(self, messages: list[Message]) -> None:
         """Messages arrive."""
-        received = self.received
-        for message in messages:
-            received[message[0], message[1]] = message[2] + 1
+        last = {(message[0], message[1]): message[2] + 1 for message in messages}
+        # As one: Python looks for Ctrl-C after a call and where a loop begins again.
+        self.received |= last
         self._waiting.extend(messages)
 
     def take(self, count: int) -> list[Message]:
         """The next messages, at most so many."""
         waiting = self._waiting
         if count == 1 and waiting:
-            message = waiting.popleft()
+            message = waiting[0]
             place = message[0], message[1]
-            self.taken[place] = message[2] + 1
-            self._in_hand.add(place)
+            self.taken[place] = message[2] + 1  # nothing below is a call: as one, see `put`
+            self._in_hand |= {place}
+            del waiting[0]
             return [message]
         if count >= len(waiting):
-            messages = [*waiting]
-            waiting.clear()
+            messages, rest = [*waiting], deque[Message]()
         else:
-            messages = [waiting.popleft() for _ in range(count)]
+            messages, rest = [*islice(waiting, count)], deque(islice(waiting, count, None))
         last = {(message[0], message[1]): message[2] + 1 for message in messages}
-        self.taken |= last
-        self._in_hand |= last.keys()
+        places = last.keys()
+        self.taken |= last  # nothing below is a call
+        self._in_hand |= places
+        self._waiting = rest
         return messages
 
     def finish(self) -> None:
@@ -86,9 +89,9 @@ class Inbox:
         return self.received[place]
 
     def _drop(self, places: set[Partition]) -> None:
-        kept = [each for each in self._waiting if (each.topic, each.partition) not in places]
-        self._waiting.clear()
-        self._waiting.extend(kept)
+        self._waiting = deque(
+            each for each in self._waiting if (each.topic, each.partition) not in places
+        )
         for place in places:
             self.taken.pop(place, None)
             self._done.pop(place, None)

@@ -1,8 +1,10 @@
 """Make a librdkafka client for a bus; what it does not take is told with where it was written."""
 
+import os
 import re
+import weakref
 from collections.abc import Callable, Mapping
-from typing import Any, TypeVar
+from typing import Any, Protocol, TypeVar
 
 from headrace.client.bus import Bus
 from headrace.client.errors import PropertyError
@@ -21,6 +23,29 @@ _OTHER_NAMES = {
     "sasl.mechanisms": "sasl.mechanism",
 }
 _Client = TypeVar("_Client")
+
+
+class Forkable(Protocol):
+    """A client of ours. By a fork its child gets a copy without the threads that do the work."""
+
+    def end_in_child(self) -> None:
+        """Be closed without a word to librdkafka, which would wait for those threads for ever."""
+
+
+_open = weakref.WeakSet[Forkable]()
+
+
+def ends_in_child(client: Forkable) -> None:
+    """Have it closed in a process that is forked from this one."""
+    _open.add(client)
+
+
+def _end_in_child() -> None:
+    for client in list(_open):
+        client.end_in_child()
+
+
+os.register_at_fork(after_in_child=_end_in_child)
 
 
 def make_client(

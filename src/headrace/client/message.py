@@ -50,11 +50,12 @@ class Message(NamedTuple):
 class Waiting:
     """Lets any number of threads wait for any of many deliveries."""
 
-    __slots__ = ("_condition", "_waiters", "lock", "on_report", "reporter")
+    __slots__ = ("_condition", "_waiters", "calling", "lock", "on_report", "reporter")
 
     def __init__(self, on_report: "Callable[[Delivery, KafkaError | None, Any], object]") -> None:
         self.on_report = on_report  # the producer's, for what librdkafka says of a delivery
-        self.reporter: threading.Thread | None = None  # in which it says so
+        self.reporter: threading.Thread | None = None  # in which it says so, but for a flush
+        self.calling = set[int]()  # threads that are within a callback
         self.lock = threading.Lock()
         self._condition = threading.Condition(self.lock)
         self._waiters = 0
@@ -64,13 +65,22 @@ class Waiting:
         """Whether anybody waits; who begins to later looks first whether it is over."""
         return self._waiters > 0
 
-    def until(self, is_over: Callable[[], bool], timeout_s: float | None) -> bool:
-        """Wait, and return whether it is over."""
-        if threading.current_thread() is self.reporter:
+    @property
+    def is_called_back(self) -> bool:
+        """Whether this is within a callback: until it returns no other delivery is heard of."""
+        return threading.current_thread() is self.reporter or threading.get_ident() in self.calling
+
+    def must_not_be_called_back(self) -> None:
+        """RuntimeError for a callback that would wait for ever."""
+        if self.is_called_back:
             raise RuntimeError(
                 "a callback cannot wait for a delivery, or for room in the queue: before it "
                 "returns no other is heard of"
             )
+
+    def until(self, is_over: Callable[[], bool], timeout_s: float | None) -> bool:
+        """Wait, and return whether it is over."""
+        self.must_not_be_called_back()
         with self._condition:
             self._waiters += 1
             try:
@@ -178,11 +188,28 @@ class Delivery:
     def _call_back(self) -> None:
         with self._waiting.lock:
             callbacks, self._callbacks = self._callbacks, None
-        for each in callbacks or ():
-            try:
-                each(self)
-            except Exception:
-                _logger.exception("a callback of a delivery to %s failed", self.topic)
+        if not callbacks:
+            return
+        calling, ident = self._waiting.calling, threading.get_ident()
+        is_outermost = ident not in calling
+        calling.add(ident)
+        try:
+            for each in callbacks:
+                self._call(each)
+        finally:
+            if is_outermost:
+                calling.discard(ident)
+
+    def _call(self, callback: "Callable[[Delivery], object]") -> None:
+        try:
+            callback(self)
+        except BaseException as error:
+            # Nobody hears what comes out of the reporter's thread, and it has to go on: not even
+            # `sys.exit`, or the CancelledError of a future, ends it. Ctrl-C is the main thread's.
+            is_reporter = threading.current_thread() is self._waiting.reporter
+            if not isinstance(error, Exception) and not is_reporter:
+                raise
+            _logger.exception("a callback of a delivery to %s failed", self.topic)
 
     def __repr__(self) -> str:
         if not self.is_done:

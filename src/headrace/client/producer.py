@@ -15,7 +15,7 @@ from headrace.client.bus import Bus
 from headrace.client.complaints import Complaints
 from headrace.client.error_table import is_unknown
 from headrace.client.errors import BusError
-from headrace.client.making import make_client
+from headrace.client.making import ends_in_child, make_client
 from headrace.client.message import Delivery, Header, Headers, Waiting
 
 if TYPE_CHECKING:
@@ -86,6 +86,7 @@ class Producer:
         self._thread = threading.Thread(target=self._serve, name="headrace-deliveries", daemon=True)
         self._waiting.reporter = self._thread
         self._thread.start()
+        ends_in_child(self)
 
     def send(
         self,
@@ -120,7 +121,7 @@ class Producer:
     def offer(self, topic: str, message: Mapping[str, object]) -> Delivery | None:
         """Queue a message unless the queue is full: None then. For `send` and its twin."""
         if self._is_closed:
-            raise RuntimeError("the producer is closed")
+            raise RuntimeError("the producer is closed, or of the process this one was forked from")
         delivery = Delivery(topic, self._waiting)
         try:
             self._outstanding.add(delivery)
@@ -153,16 +154,23 @@ class Producer:
         BusError if one failed whose Delivery nobody has looked at; TimeoutError if some are still
         on their way: they go on.
         """
+        self.settle(timeout_s)
+
+    def settle(self, timeout_s: float | None, is_stopped: Callable[[], bool] = bool) -> None:
+        """For `flush` and its twin, which may be cancelled meanwhile."""
+        self._waiting.must_not_be_called_back()
         deadline = None if timeout_s is None else time.monotonic() + timeout_s
         for delivery in list(self._outstanding):
             while not delivery.is_done:
+                if is_stopped():
+                    return
                 if deadline is not None and time.monotonic() >= deadline:
                     left = sum(not each.is_done for each in list(self._outstanding))
                     raise TimeoutError(
                         f"{left:,} messages were not acknowledged within {timeout_s:g} s"
                     )
                 # It does not wait for `linger.ms`.
-                if not self._raw.flush(_FLUSH_S) and not self._is_reporter():
+                if not self._raw.flush(_FLUSH_S):
                     self._give_up_unless_done(delivery)
         self._tell_of_failures()
 
@@ -173,6 +181,7 @@ class Producer:
         """
         if self._is_closed:
             return
+        self._waiting.must_not_be_called_back()
         self._is_closed = True
         try:
             self.flush(timeout_s)
@@ -210,18 +219,20 @@ class Producer:
         else:
             self.abandon()
 
+    def end_in_child(self) -> None:
+        """What is on its way is sent by the parent."""
+        self._is_closed = True
+        self._outstanding = set()
+
     def _end(self) -> None:
         if self._outstanding:
             self._raw.purge()
             self._raw.flush(_REPORT_S)
-            if not self._is_reporter():
+            if not self._waiting.is_called_back:
                 for delivery in list(self._outstanding):
                     self._give_up_unless_done(delivery)
-        if not self._is_reporter():
+        if not self._waiting.is_called_back:
             self._thread.join()
-
-    def _is_reporter(self) -> bool:
-        return threading.current_thread() is self._thread
 
     def _give_up_unless_done(self, delivery: Delivery) -> None:
         """librdkafka has no more messages: one it never got was interrupted on its way there."""
@@ -242,20 +253,24 @@ class Producer:
             self._finish(delivery, self._failure(delivery, error))
             return
         offset = sent.offset()
-        delivery.finish(
-            None,
-            sent.partition(),
-            offset if offset is not None and offset >= 0 else None,
-            sent.timestamp()[1],
-        )
-        self._outstanding.discard(delivery)
+        try:
+            delivery.finish(
+                None,
+                sent.partition(),
+                offset if offset is not None and offset >= 0 else None,
+                sent.timestamp()[1],
+            )
+        finally:  # Ctrl-C may come in a callback
+            self._outstanding.discard(delivery)
 
     def _finish(self, delivery: Delivery, failure: BusError) -> None:
-        delivery.finish(failure)
         self._failed_count += 1
         if len(self._failed) < _MAX_UNSEEN:
             self._failed.append(delivery)
-        self._outstanding.discard(delivery)
+        try:
+            delivery.finish(failure)
+        finally:
+            self._outstanding.discard(delivery)
 
     def _failure(self, delivery: Delivery, error: "KafkaError") -> BusError:
         if error.code() in (error._PURGE_QUEUE, error._PURGE_INFLIGHT):

@@ -79,6 +79,8 @@ def _error(text: str, source: str, wanted: str) -> PropertyError:
 def without_secrets(text: str) -> str:
     """It, to be shown: what stands before the last @ may be a password."""
     scheme, separator, rest = text.partition("://")
+    if not separator:
+        scheme, rest = "", text
     if "@" in rest:
         rest = f"{HIDDEN}@{rest.rpartition('@')[2]}"
     place, has_query, query = rest.partition("?")

@@ -9,6 +9,7 @@ import io
 import socket
 import ssl
 import struct
+import time
 from collections.abc import Callable, Iterator
 from typing import Any, Self, TypeVar
 
@@ -29,6 +30,7 @@ from headrace.patience import Patience
 T = TypeVar("T")
 
 _MAX_ANSWER_BYTES = 256 * 1024 * 1024
+_PART_BYTES = 1024 * 1024
 # A paused node takes connections and never answers: the next one is asked soon, then longer.
 _FIRST_SHARE_S = 1.0
 
@@ -59,8 +61,6 @@ class WireConnection:
             if bus is not None:
                 self._socket = secured(self._socket, address[0], bus)
                 stack.callback(self._socket.close)
-            self._answers = self._socket.makefile("rb")
-            stack.callback(self._answers.close)
             if bus is not None:
                 self._log_on(bus)
             stack.pop_all()
@@ -72,26 +72,38 @@ class WireConnection:
         self.close()
 
     def close(self) -> None:
-        self._answers.close()
         self._socket.close()
 
     def ask(self, request: Any) -> Any:
-        """Send `request` and return the answer of its version."""
-        with self._failures():
+        """Send `request` and return the answer of its version; the timeout is for both."""
+        deadline = time.monotonic() + self._timeout_s
+        with self._failures(), contextlib.ExitStack() as stack:
+            # An answer that comes too late would be taken for that to the next question.
+            stack.callback(self._socket.close)
+            self._socket.settimeout(self._timeout_s)
             self._socket.sendall(encode_request(request))
-            prefix = self._answers.read(4)
-            if len(prefix) < 4:
-                raise ConnectionError("the broker closed the connection")
-            (size,) = struct.unpack(">i", prefix)
+            (size,) = struct.unpack(">i", self._read(4, deadline))
             if not 0 < size <= _MAX_ANSWER_BYTES:
                 raise ConnectionError(f"an answer of {size} bytes is none of Kafka's")
-            answer = self._answers.read(size)
-            if len(answer) < size:
-                raise ConnectionError("the broker closed the connection within an answer")
+            answer = self._read(size, deadline)
             schema = load_response_schema(request.__api_key__, request.__version__)
             _header, start = entity_reader(schema.__header_schema__)(answer, 0)
             response, _ = entity_reader(schema)(answer, start)
+            stack.pop_all()
             return response
+
+    def _read(self, size: int, deadline: float) -> bytes:
+        """So many bytes; not even a broker that sends one now and then gets more than its time."""
+        data = bytearray()
+        while len(data) < size:
+            if (left_s := deadline - time.monotonic()) <= 0:
+                raise TimeoutError
+            self._socket.settimeout(left_s)
+            if not (part := self._socket.recv(min(size - len(data), _PART_BYTES))):
+                within = " within an answer" if data else ""
+                raise ConnectionError(f"the broker closed the connection{within}")
+            data += part
+        return bytes(data)
 
     def _log_on(self, bus: Bus) -> None:
         mechanism = ""
