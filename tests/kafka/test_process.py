@@ -1,6 +1,7 @@
 import signal
 import subprocess
 import sys
+from pathlib import Path
 
 from headrace.kafka import process
 
@@ -73,3 +74,16 @@ def test_free_ports_are_all_different():
     ports = process.free_ports(20)
 
     assert len(set(ports)) == 20
+
+
+def test_no_connection_is_given_a_port_that_was_found_free():
+    first, _last = Path("/proc/sys/net/ipv4/ip_local_port_range").read_text().split()
+
+    assert max(process.free_ports(20)) < int(first)
+
+
+def test_ports_are_found_where_connections_may_have_all(monkeypatch, tmp_path):
+    (tmp_path / "range").write_text("1024\t65535\n")
+    monkeypatch.setattr(process, "_PORTS_OF_CONNECTIONS", tmp_path / "range")
+
+    assert len(set(process.free_ports(5))) == 5

@@ -8,6 +8,7 @@ we are killed; from another thread that would end it with the thread, so not the
 import contextlib
 import ctypes
 import os
+import random
 import signal
 import socket
 import subprocess
@@ -16,6 +17,9 @@ from collections.abc import Mapping, Sequence
 from pathlib import Path
 
 _PR_SET_PDEATHSIG = 1
+# Services that everybody knows are below it.
+_FIRST_PORT = 10_240
+_PORTS_OF_CONNECTIONS = Path("/proc/sys/net/ipv4/ip_local_port_range")
 _LIBC = ctypes.CDLL(None, use_errno=True)
 
 
@@ -71,12 +75,29 @@ def tail(path: Path, lines: int = 15) -> str:
 
 
 def free_ports(count: int, host: str = "127.0.0.1") -> list[int]:
-    """Return ports nobody listens on now, all different."""
+    """Return ports nobody listens on now, all different.
+
+    A node takes seconds until it listens: no connection is given one of them meanwhile.
+    """
+    numbers = range(_FIRST_PORT, _first_port_of_connections())
+    found = list[int]()
     with contextlib.ExitStack() as stack:
-        ports = []
-        for _ in range(count):
+        for number in random.sample(numbers, min(100 * count, len(numbers))):
+            if len(found) == count:
+                break
             listener = stack.enter_context(socket.socket())
             listener.setsockopt(socket.SOL_SOCKET, socket.SO_REUSEADDR, 1)
+            with contextlib.suppress(OSError):
+                listener.bind((host, number))
+                found.append(number)
+        while len(found) < count:  # a machine that gives nearly all ports to connections
+            listener = stack.enter_context(socket.socket())
             listener.bind((host, 0))
-            ports.append(int(listener.getsockname()[1]))
-        return ports
+            found.append(int(listener.getsockname()[1]))
+    return found
+
+
+def _first_port_of_connections() -> int:
+    with contextlib.suppress(OSError, ValueError):
+        return int(_PORTS_OF_CONNECTIONS.read_text("ascii").split()[0])
+    return _FIRST_PORT
