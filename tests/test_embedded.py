@@ -4,6 +4,7 @@ import asyncio
 import signal
 import tempfile
 import threading
+from collections.abc import Callable
 from pathlib import Path
 
 import pytest
@@ -96,11 +97,21 @@ def temporary(tmp_path: Path, monkeypatch: pytest.MonkeyPatch) -> Path:
     return tmp_path
 
 
-def broker_threads() -> list[threading.Thread]:
-    return [each for each in threading.enumerate() if each.name == "headrace-broker"]
+@pytest.fixture
+def broker_threads() -> Callable[[], list[threading.Thread]]:
+    """The threads of brokers that were started since; other tests keep theirs."""
+    former = set(threading.enumerate())
+
+    def threads() -> list[threading.Thread]:
+        since = [each for each in threading.enumerate() if each not in former]
+        return [each for each in since if each.name == "headrace-broker"]
+
+    return threads
 
 
-def test_ctrl_c_while_it_starts_leaves_nothing(temporary: Path) -> None:
+def test_ctrl_c_while_it_starts_leaves_nothing(
+    temporary: Path, broker_threads: Callable[[], list[threading.Thread]]
+) -> None:
     previous = signal.signal(signal.SIGINT, signal.default_int_handler)
 
     class Pressed(Broker):
@@ -117,7 +128,9 @@ def test_ctrl_c_while_it_starts_leaves_nothing(temporary: Path) -> None:
     assert broker_threads() == [*temporary.iterdir()] == []
 
 
-def test_a_start_that_is_cancelled_leaves_nothing(temporary: Path) -> None:
+def test_a_start_that_is_cancelled_leaves_nothing(
+    temporary: Path, broker_threads: Callable[[], list[threading.Thread]]
+) -> None:
     async def main() -> None:
         async def enter() -> None:
             async with Broker():
@@ -134,7 +147,9 @@ def test_a_start_that_is_cancelled_leaves_nothing(temporary: Path) -> None:
     assert broker_threads() == [*temporary.iterdir()] == []
 
 
-def test_two_threads_that_start_one_broker_start_it_once(temporary: Path) -> None:
+def test_two_threads_that_start_one_broker_start_it_once(
+    temporary: Path, broker_threads: Callable[[], list[threading.Thread]]
+) -> None:
     broker = Broker()
     failures = list[BaseException]()
 

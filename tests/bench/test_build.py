@@ -37,7 +37,7 @@ def test_without_a_compiler_the_error_says_what_to_install(tmp_path, monkeypatch
     ("arguments", "complaint"),
     [
         ([], "give --produce or --fetch"),
-        (["--produce", "/nonexistent"], "cannot open /nonexistent"),
+        (["--produce", "/nonexistent/file"], "cannot open /nonexistent/file"),
         (["--produce", "/etc/passwd"], "is not a file of requests"),
     ],
 )
