@@ -78,8 +78,9 @@ def test_a_file_for_javas_clients_opens_the_broker(secured: Secured, tmp_path: P
     cluster = run(secured, file, "s e=cret", "cluster")
 
     assert created.exit_code == 0, created.stderr
-    assert listed.stdout.splitlines()[1].split() == ["orders", "1", "1", "0", "-"]
-    assert "API versions unknown" in cluster.stdout
+    assert listed.stdout.splitlines()[1].split() == ["orders", "1", "1", "0", "0", "B"]
+    assert "API versions unknown" not in cluster.stdout
+    assert "share groups" in cluster.stdout
 
 
 def test_a_wrong_password_is_told_in_one_sentence(secured: Secured, tmp_path: Path) -> None:
