@@ -9,7 +9,8 @@ from contextlib import contextmanager
 
 import typer
 
-from headrace.cli.connection import VARIABLE, Connection
+from headrace.cli.connection import Connection
+from headrace.client.bus import BOOTSTRAP_VARIABLE
 from headrace.errors import HeadraceError
 
 _PATIENCE_S = 1.0
@@ -35,7 +36,7 @@ def group_names(context: typer.Context, incomplete: str) -> list[str]:
 def _connection(context: typer.Context) -> Connection:
     typed = context.params
     return Connection(
-        typed.get("bootstrap") or os.environ.get(VARIABLE),
+        typed.get("bootstrap") or os.environ.get(BOOTSTRAP_VARIABLE),
         client_config=typed.get("client_config"),
         properties=typed.get("client_properties") or (),
         timeout_s=_PATIENCE_S,

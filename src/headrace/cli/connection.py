@@ -15,11 +15,9 @@ import typer
 from headrace.cli.endings import CommandError, UsageError
 from headrace.client.addresses import DEFAULT_BOOTSTRAP, parse_addresses
 from headrace.client.admin import DEFAULT_TIMEOUT_S, Admin
-from headrace.client.bus import Bus
+from headrace.client.bus import BOOTSTRAP_VARIABLE, Bus
 from headrace.client.librdkafka import Partition, make_consumer, make_producer
 from headrace.properties import Assignment, read_properties
-
-VARIABLE = "HEADRACE_BOOTSTRAP"
 
 _PANEL = "Connection"
 _LOG_VERBOSE = "6"  # of syslog's levels: everything but debug
@@ -120,7 +118,7 @@ def _connection(
         typer.Option(
             "--bootstrap",
             metavar="HOST:PORT[,…]",
-            envvar=VARIABLE,
+            envvar=BOOTSTRAP_VARIABLE,
             show_default=DEFAULT_BOOTSTRAP,
             help="The broker, or some of the cluster's.",
             rich_help_panel=_PANEL,

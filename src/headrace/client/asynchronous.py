@@ -35,6 +35,21 @@ class _Twin(Generic[_Client]):
         self._client = client
         self._thread = ThreadPoolExecutor(1, f"headrace-{type(client).__name__.lower()}")
 
+    async def close(self) -> None:
+        """End the client and its thread."""
+        raise NotImplementedError
+
+    async def __aenter__(self) -> Self:
+        return self
+
+    async def __aexit__(
+        self,
+        kind: type[BaseException] | None,
+        error: BaseException | None,
+        traceback: TracebackType | None,
+    ) -> None:
+        await self.close()
+
     async def _in_thread(
         self, function: Callable[_P, _Answer], *args: _P.args, **kwargs: _P.kwargs
     ) -> _Answer:
@@ -101,17 +116,6 @@ class AsyncAdmin(_Twin[Admin]):
     async def close(self) -> None:
         """End its thread, after what was asked before."""
         await asyncio.to_thread(self._thread.shutdown)
-
-    async def __aenter__(self) -> Self:
-        return self
-
-    async def __aexit__(
-        self,
-        kind: type[BaseException] | None,
-        error: BaseException | None,
-        traceback: TracebackType | None,
-    ) -> None:
-        await self.close()
 
 
 async def _unless_cancelled(
@@ -263,17 +267,6 @@ class AsyncConsumer(_Twin[Consumer]):
                 await self._in_thread(self._client.close)
             finally:
                 self._thread.shutdown(wait=False)
-
-    async def __aenter__(self) -> Self:
-        return self
-
-    async def __aexit__(
-        self,
-        kind: type[BaseException] | None,
-        error: BaseException | None,
-        traceback: TracebackType | None,
-    ) -> None:
-        await self.close()
 
     async def _fill(self, timeout_s: float | None, max_messages: int = MAX_MESSAGES) -> None:
         if self._is_filling:

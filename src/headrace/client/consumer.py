@@ -22,7 +22,7 @@ from headrace.client.complaints import Complaints
 from headrace.client.error_table import is_passing, is_unknown
 from headrace.client.errors import BusError
 from headrace.client.inbox import Inbox
-from headrace.client.librdkafka import Partition, in_thread
+from headrace.client.librdkafka import Partition, checked, in_thread
 from headrace.client.making import ends_in_child, make_client
 from headrace.client.message import Message
 from headrace.client.positions import OLDEST, Position, PositionKind, position_of
@@ -456,9 +456,7 @@ class Consumer:
             return {}
 
         def ask() -> "list[TopicPartition]":
-            found: list[TopicPartition] = self._raw.committed(asked, timeout=self.timeout_s)
-            _raise_first_error(found)
-            return found
+            return checked(self._raw.committed(asked, timeout=self.timeout_s))
 
         return {
             (each.topic, each.partition): each.offset for each in self._ask(ask) if each.offset >= 0
@@ -478,9 +476,7 @@ class Consumer:
         asked = self._places(dict.fromkeys(wanted, _END if is_end else start.value))
 
         def ask() -> "list[TopicPartition]":
-            found: list[TopicPartition] = self._raw.offsets_for_times(asked, self.timeout_s)
-            _raise_first_error(found)
-            return found
+            return checked(self._raw.offsets_for_times(asked, self.timeout_s))
 
         return {
             (each.topic, each.partition): each.offset if each.offset >= 0 else _END
@@ -538,11 +534,3 @@ def _checked_start(given: Start) -> Position:
             "start", str(given), "a shift counts from a committed offset; write a time ago (-1h)"
         )
     return position
-
-
-def _raise_first_error(found: "Iterable[TopicPartition]") -> None:
-    from confluent_kafka import KafkaException
-
-    for each in found:
-        if each.error is not None:
-            raise KafkaException(each.error)
